@@ -105,7 +105,8 @@ func cueOf(w string) cue {
 }
 
 // personal are the words that stand in front of a person's name.
-var personal = wordSet("with to for assist assisting help helping am i'm serve serving address addressing greet greeting behalf mit für avec pour con para com met")
+var personal = wordSet("with to for assist assisting help helping am i'm serve serving address " +
+	"addressing greet greeting behalf mit für avec pour con para com met")
 
 // whoseName reports whether the text around the difference is about a person: words such as "with" in front of it, or 's
 // behind it.

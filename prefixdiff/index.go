@@ -242,7 +242,7 @@ func (x *Index) remember(r *Request) {
 		for at < len(r.chunks) && r.chunks[at].part == uint32(i) {
 			at++
 		}
-		key := mix(views[i].hash, uint64(views[i].kind)<<8|uint64(views[i].role))
+		key := mix(mix(views[i].hash, views[i].name), uint64(views[i].kind)<<8|uint64(views[i].role))
 		if v, ok := x.parts.get(key); ok {
 			turn := views[i].turn
 			views[i] = *v
@@ -257,6 +257,7 @@ func (x *Index) remember(r *Request) {
 		}
 		size += 96
 	}
+	copy(r.views, views) // with words
 	s := &stored{views: views, replica: r.seen.Replica}
 	if x.cfg.KeepTexts {
 		p := r.prompt

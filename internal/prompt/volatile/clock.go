@@ -87,8 +87,8 @@ func dateTime(s string) int {
 	if n := week(s); n > 0 {
 		return n
 	}
-	if len(s) >= 15 && digits(s) == 8 && (s[8] == 'T' || s[8] == '_' || s[8] == '-') && digits(s[9:]) == 6 && year(s[:4]) && value(s[4:6]) <= 12 {
-		return 15 + offset(s[15:]) // 20261127T041405Z
+	if n := compact(s); n > 0 {
+		return n
 	}
 	if n := date(s); n > 0 {
 		if n < len(s) && (s[n] == 'T' || s[n] == 't' || s[n] == '_' || s[n] == '-') {
@@ -99,6 +99,17 @@ func dateTime(s string) int {
 		return n
 	}
 	return timeOfDay(s)
+}
+
+// compact reads 20261127T041405Z.
+func compact(s string) int {
+	if len(s) < 15 || digits(s) != 8 || digits(s[9:]) != 6 || !year(s[:4]) || value(s[4:6]) > 12 {
+		return 0
+	}
+	if s[8] != 'T' && s[8] != '_' && s[8] != '-' {
+		return 0
+	}
+	return 15 + offset(s[15:])
 }
 
 // week reads 2026-W48 and 2026W48.

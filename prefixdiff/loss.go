@@ -1,0 +1,262 @@
+package prefixdiff
+
+// Least numbers of tokens that are worth a word: in the history, where nothing ought to change, and in the last message, which is new as
+// a rule: there in a template that was filled in, and behind a system text.
+const (
+	leastName    = 3 // in the front: a time or an identifier is another one in each request, and counts whatever follows
+	leastFront   = 8 // the same for other words
+	leastHistory = 4
+	leastAgain   = 512 // where a message of the user differs
+	leastSure    = 16
+	leastEnd     = 32
+)
+
+// counts reports whether a difference is a loss. Two requests that have little in common are two programs, or two conversations.
+func (c *pair) counts(d *difference) bool {
+	part := min(d.part, len(c.b)-1)
+	if part < 0 {
+		return false
+	}
+	b := &c.b[part]
+	switch {
+	case b.turn == Front || b.role == System && !c.spoken(part):
+		if !c.sameProgram() {
+			return false
+		}
+		switch {
+		case d.recurs > 0 && c.goesOn(d):
+			return true
+		case d.certain && d.cause == UserName: // a user's own requests all have the same name
+			return d.recurs >= leastName
+		}
+		return d.certain || d.recurs >= leastFront && d.coverage >= 0.5
+	case b.turn >= c.tail():
+		return c.endCounts(d, part)
+	}
+	if c.changed(d) {
+		return true
+	}
+	switch {
+	case d.recurs < leastHistory:
+		return false
+	case c.goesOn(d):
+		return true
+	case d.certain:
+		return d.coverage >= 0.5 && c.sameness(d, part) >= 0.9
+	}
+	if b.role == User { // other words of a user are another conversation, unless nearly everything behind them is the same
+		return d.recurs >= leastAgain && d.coverage >= 0.9 && c.similar(d.part)
+	}
+	return d.coverage >= 0.5 && c.similar(d.part)
+}
+
+// endCounts reports whether a difference in the last message is a loss. That message is new as a rule, also where it has documents of
+// another one behind another question. Without a system text it is a template that was filled in.
+func (c *pair) endCounts(d *difference, part int) bool {
+	filledIn := len(c.systemWords(c.b, false)) == 0
+	least := leastEnd
+	if d.certain && filledIn {
+		least = leastSure
+	}
+	same := 0.9
+	if d.certain && filledIn {
+		same = 0.6 // the question is another one, too
+	}
+	if d.recurs < least || d.coverage < 0.5 || c.sameness(d, part) < same {
+		return false
+	}
+	return d.certain || filledIn && d.coverage >= 0.8
+}
+
+// sameness says how much of the part behind the difference is an earlier text, as a share.
+func (c *pair) sameness(d *difference, part int) float64 {
+	all := func(yes bool) float64 {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	switch {
+	case d.cause == DocumentOrder, d.cause == MapOrder, d.cause == ToolOrder, d.cause == WhiteSpace:
+		return 1
+	case d.part >= len(c.a) || c.a[d.part].kind != c.b[part].kind:
+		return all(d.cause != Image) // an image that is gone leaves the rest
+	}
+	switch c.b[part].kind {
+	case Media, Ident, Name, Opaque:
+		return 1
+	}
+	c.describe(d.part)
+	x, y := c.a[d.part].words, c.b[part].words
+	n := sameWords(x, y)
+	x, y = x[n:], y[n:]
+	i, j := align(x, y)
+	x, y = x[i:], y[j:]
+	if len(y) < shingle {
+		return all(n >= len(y))
+	}
+	return alike(x, y)
+}
+
+// sameProgram reports whether the system texts are two versions of one text. Programs may have tools in common.
+func (c *pair) sameProgram() bool {
+	x, y := c.systemWords(c.a, true), c.systemWords(c.b, false)
+	if len(x) == 0 || len(y) == 0 {
+		return len(x) == len(y)
+	}
+	if len(x) <= fewWords || len(y) <= fewWords { // words of a short text stand in any long one
+		return bag(x, y) >= 0.5 && bag(y, x) >= 0.5
+	}
+	return share(x, y) >= 0.5 || share(y, x) >= 0.5
+}
+
+// systemWords returns the words of the system text.
+func (c *pair) systemWords(views []view, earlier bool) []word {
+	var words []word
+	for i := range views {
+		v := &views[i]
+		if v.kind != Text || v.role != System {
+			if v.turn != Front && v.role != System {
+				break
+			}
+			continue
+		}
+		if earlier {
+			c.describeA(i)
+		} else {
+			c.splitter.describe(v, &c.p.Parts[i])
+		}
+		words = append(words, v.words...)
+	}
+	return words
+}
+
+// fewWords is the length up to which texts are compared by single words.
+const fewWords = 40
+
+// alike is the part of the words of y that x has, too: in runs, or one by one if y is short.
+func alike(x, y []word) float64 {
+	if len(y) > fewWords {
+		return share(x, y)
+	}
+	return bag(x, y)
+}
+
+// bag is the part of the words of y that x has, too.
+func bag(x, y []word) float64 {
+	counts := map[word]int{}
+	for _, w := range x {
+		counts[w&^spaceBit]++
+	}
+	n, all := 0, 0
+	for _, w := range y {
+		if c := w.class(); c == sign || c == blank {
+			continue
+		}
+		all++
+		if k := w &^ spaceBit; counts[k] > 0 {
+			counts[k]--
+			n++
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(n) / float64(all)
+}
+
+// changed reports whether an earlier message was cut, or has lost or gained a text at one of its ends, so that nothing behind it needs to
+// be in the earlier prompt: an answer or a result of a tool that stops early, or goes on with a few words that say so; documents or a
+// reminder that are only in the last message. The engine has the answer to it in its cache, too.
+func (c *pair) changed(d *difference) bool {
+	if d.part >= len(c.a) || d.part >= len(c.b) {
+		return false
+	}
+	a, b := &c.a[d.part], &c.b[d.part]
+	if a.kind != Text && a.kind != Arguments || b.kind != a.kind || a.role != b.role || a.turn != b.turn || b.role == System {
+		return false
+	}
+	c.describe(d.part)
+	x, y := a.words, b.words
+	n := sameWords(x, y)
+	const marker = 16
+	switch {
+	case b.role == User:
+		last := c.a[len(c.a)-1].turn
+		if a.turn != last || !within(x, y) && !within(y, x) {
+			return false
+		}
+	case len(y)-n > marker || len(x)-n <= len(y)-n || n < marker && (b.role != Tool || !c.sameCall(d.part)):
+		return false
+	}
+	if d.recurs == 0 {
+		for j := d.part; j < len(c.b) && c.b[j].turn <= b.turn+1; j++ {
+			if c.b[j].role == Assistant {
+				d.recurs += c.tokens(j)
+			}
+		}
+	}
+	return true
+}
+
+// within reports whether all words of a text stand in another one, in a row.
+func within(long, short []word) bool {
+	const least = 3
+	short = trimBlank(short)
+	if len(short) < least || len(long) <= len(short) {
+		return false
+	}
+	for i := 0; i+len(short) <= len(long); i++ {
+		j := 0
+		for j < len(short) && long[i+j].same(short[j]) {
+			j++
+		}
+		if j == len(short) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameCall reports whether part i is, in both prompts, the result of the same call of a tool.
+func (c *pair) sameCall(i int) bool {
+	ident := func(views []view) uint64 {
+		for j := range views {
+			if v := &views[j]; v.kind == Ident && v.turn == views[i].turn {
+				return v.hash
+			}
+		}
+		return 0
+	}
+	h := ident(c.b)
+	return h != 0 && h == ident(c.a)
+}
+
+// spoken reports whether a message that is not of the system stands in front of part i.
+func (c *pair) spoken(i int) bool {
+	for j := range i {
+		if v := &c.b[j]; v.turn != Front && v.role != System {
+			return true
+		}
+	}
+	return false
+}
+
+// tail is the turn of the first message behind the last answer.
+func (c *pair) tail() int32 {
+	end := len(c.b)
+	for end > 0 && c.b[end-1].role == Assistant { // the beginning of an answer
+		end--
+	}
+	for i := end - 1; i >= 0; i-- {
+		if c.b[i].role == Assistant {
+			return c.b[i].turn + 1
+		}
+	}
+	for i := range c.b {
+		if v := &c.b[i]; v.turn != Front && v.role != System {
+			return v.turn
+		}
+	}
+	return 0
+}
