@@ -5,6 +5,7 @@ package prefixdiff
 type aging[K comparable, V any] struct {
 	young, old map[K]aged[V]
 	bytes      int64 // of the young half
+	older      int64 // of the old half
 	limit      int64 // of both
 }
 
@@ -33,8 +34,11 @@ func (m *aging[K, V]) put(k K, v V, bytes int64) {
 		m.bytes -= int64(e.bytes)
 	}
 	if m.bytes+bytes > m.limit/2 && len(m.young) > 0 {
-		m.old, m.young, m.bytes = m.young, map[K]aged[V]{}, 0
+		m.old, m.young, m.older, m.bytes = m.young, map[K]aged[V]{}, m.bytes, 0
 	}
 	m.young[k] = aged[V]{v, uint32(min(bytes, 1<<31))}
 	m.bytes += bytes
 }
+
+// size is what both halves take.
+func (m *aging[K, V]) size() int64 { return m.bytes + m.older }

@@ -37,7 +37,7 @@ func (p Prices) Cost(tokens int) (money float64, wait time.Duration) {
 }
 
 // Explain says whether and why the prompt has less in common with the earlier ones than it could have. It may be called once Insert
-// was, from any goroutine, but from one at a time.
+// was, from any goroutine, but from one at a time; and again, if See has added something since.
 func (r *Request) Explain() (Finding, bool) {
 	if r.nothingLost() {
 		return Finding{}, false
@@ -104,7 +104,7 @@ const fewBytes = 4 << 10
 
 // pairs returns this prompt beside the earlier ones, and which of these has the longest prefix; -1: there is none.
 func (r *Request) pairs() (pairs []*pair, first int) {
-	first = -1
+	first, r.common = -1, -1
 	for i, n := range r.near {
 		c, ok := r.pair(n)
 		if !ok {
@@ -118,6 +118,15 @@ func (r *Request) pairs() (pairs []*pair, first int) {
 	}
 	r.common = max(r.common, 0)
 	return pairs, first
+}
+
+// Nearest returns the number of the earlier prompt with the longest common prefix, and the tokens of that.
+func (r *Request) Nearest() (number, tokens int, ok bool) {
+	pairs, first := r.pairs()
+	if first < 0 {
+		return 0, 0, false
+	}
+	return int(pairs[first].number), r.common, true
 }
 
 // candidate is a difference from an earlier prompt.

@@ -72,6 +72,13 @@ func New(cfg Config) (*Index, error) {
 	return x, nil
 }
 
+// Bytes returns the memory that the index takes, about, at most Config.MaxBytes.
+func (x *Index) Bytes() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.prefixes.size() + x.contents.size() + x.branches.size() + x.prompts.size() + x.parts.size()
+}
+
 // Request is a prompt on its way into an index, see [Index.Prepare].
 type Request struct {
 	x      *Index

@@ -9,7 +9,7 @@ type Seen struct {
 	Evicted   bool // the engine reported that it removed the prefix
 }
 
-// See adds what the engine showed. It must be called before Insert.
+// See says what the engine showed. It must be called before Insert if the replica is known, and may be called again before Explain.
 func (r *Request) See(seen Seen) { r.seen = seen }
 
 // Observe is Add with what the engine showed. Then a prefix that was the same, and yet not in the cache, is a finding, too, and a

@@ -103,6 +103,12 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 		"for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; "+
 			"0: neither")
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
+	flags.Int64Var(&c.DiagnosisBytes, "diagnosis-bytes", c.DiagnosisBytes,
+		"`BYTES` of memory to compare prompts with earlier ones, and find out why they were not in the engine's cache; 0: off")
+	flags.BoolVar(&c.MissHeader, "miss-header", c.MissHeader,
+		"say in a header of the answer why its prompt misses the cache, as earlier prompts show it; the answer waits for that")
+	flags.StringVar(&c.ReplicaHeader, "replica-header", c.ReplicaHeader,
+		"`HEADER` of answers that names the engine behind --infer-api-url which answered")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
 	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract,
 		"what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")

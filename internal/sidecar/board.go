@@ -9,6 +9,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/cachewatch"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/diagnosis"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/report"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
@@ -21,7 +22,8 @@ type board struct {
 	live    *settings.Live
 	pilot   *contextpilot.Pilot
 	engine  string
-	expire  func() // takes out of the index what the engine does not hold any more
+	misses  *diagnosis.Misses // nil: prompts are not compared
+	expire  func()            // takes out of the index what the engine does not hold any more
 }
 
 // newBoard makes a board that keeps so many bytes of each text.
@@ -95,7 +97,7 @@ func (b *board) Data() dashboard.Data {
 			d.Saved.Money = &dashboard.Saving{Why: none}
 		}
 	}
-	d.Engines, d.Feeds = b.engines(), feeds(now.Caches)
+	d.Engines, d.Feeds, d.Misses = b.engines(), feeds(now.Caches), b.misses.Data()
 	return d
 }
 

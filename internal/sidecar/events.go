@@ -27,6 +27,8 @@ func (a *assembly) followCaches() (err error) {
 		Shrunk:   func(scope contextpilot.Scope, id string, tokens int) { a.proxy.Shrunk(scope, id, tokens) },
 		Indexed:  func(tenant, id string) { a.index.Evicted(tenant, id) },
 		Cleared:  func(models []string) { cleared(pilot, journal, models) },
+		Left:     func(tenant, id string, tokens int) { a.misses.Evicted(tenant, tokens, id) },
+		Emptied:  func(models []string) { a.misses.Emptied(models) },
 	})
 	if err == nil {
 		a.po.Caches = a.events

@@ -68,3 +68,14 @@ func (m money) prompt(r proxy.Report) (float64, bool) {
 	}
 	return price.Prompt(max(r.Prompt-r.Cached, 0), r.Cached), true
 }
+
+// lost is what tokens of a model cost more that were computed and not read from the cache.
+func (m money) lost(model string, tokens int) (float64, bool) {
+	if m.provider != nil {
+		computed, ok := m.provider.Cost(model, cloudcache.Usage{Prompt: tokens})
+		read, known := m.provider.Cost(model, m.provider.Read(tokens))
+		return max(computed-read, 0), ok && known
+	}
+	price, ok := m.rates.Of(model)
+	return max(price.Prompt(tokens, 0)-price.Prompt(0, tokens), 0), ok
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/dashboard"
+	"github.com/ragpilot/ragpilot/internal/sidecar/diagnosis"
 	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
 	"github.com/ragpilot/ragpilot/internal/sidecar/metrics"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
@@ -73,6 +74,7 @@ type API struct {
 	events   *cachewatch.Follower // nil: there is no engine to follow
 	figures  *report.Figures
 	board    *board
+	misses   *diagnosis.Misses // nil: prompts are not compared
 	tracer   *tracing.Tracer
 	log      *slog.Logger
 	memories *memories.Folder // nil: none are kept
@@ -105,7 +107,7 @@ func New(cfg settings.Config, o Options) (*API, error) {
 	a := &assembly{API: &API{main: http.NewServeMux(), log: o.Log}, Options: o, cfg: cfg, set: metrics.NewSet(o.Registry)}
 	a.bounds, a.memory = newBounds(cfg)
 	for _, part := range []func() error{
-		a.makeFigures, a.makePilot, a.makeIndex, a.openTracer, a.setUpstream, a.shareOrders, a.restoreState, a.followCaches, a.makeHold,
+		a.makeFigures, a.makePilot, a.makeMisses, a.makeIndex, a.openTracer, a.setUpstream, a.shareOrders, a.restoreState, a.followCaches, a.makeHold,
 		a.makeProxy, a.openMemories,
 	} {
 		if err := part(); err != nil {
@@ -141,6 +143,31 @@ func (a *assembly) makePilot() (err error) {
 	return a.set.Err()
 }
 
+// makeMisses makes what finds out why prompts were not in the engine's cache.
+func (a *assembly) makeMisses() (err error) {
+	if a.bounds.diagnosis == 0 {
+		return nil
+	}
+	o := diagnosis.Options{
+		Bytes: a.bounds.diagnosis, Tenants: a.cfg.Limits.Tenants, KeepTexts: a.cfg.KeepTexts, Provider: a.cfg.CloudProvider,
+		Registry: a.Registry, Log: a.log, BlockSize: func(model string) int {
+			if a.events == nil {
+				return 0
+			}
+			return a.events.BlockSize(model)
+		},
+	}
+	if a.money.priced {
+		o.Cost, o.Currency = a.money.lost, a.money.currency
+	}
+	if a.misses, err = diagnosis.New(o); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.misses.Close)
+	a.board.misses = a.misses
+	return nil
+}
+
 // makeIndex makes the reference's endpoints.
 func (a *assembly) makeIndex() error {
 	live := a.Live
@@ -151,9 +178,15 @@ func (a *assembly) makeIndex() error {
 			now := live.Load().Limits
 			return now.Contexts, now.Blocks
 		},
-		OnReset:  func(tenant string) { a.proxy.Forget(tenant, "") },
-		OnEvict:  func(tenant string, ids []string) { a.proxy.Evicted(tenant, ids) },
-		OnShrunk: func(tenant, id string, tokens int) { a.proxy.Cut(tenant, id, tokens) },
+		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
+		OnEvict: func(tenant string, ids []string) {
+			a.proxy.Evicted(tenant, ids)
+			a.misses.Evicted(tenant, 0, ids...)
+		},
+		OnShrunk: func(tenant, id string, tokens int) {
+			a.proxy.Cut(tenant, id, tokens)
+			a.misses.Evicted(tenant, tokens, id)
+		},
 	})
 	return nil
 }
@@ -227,6 +260,9 @@ func (a *assembly) makeProxy() (err error) {
 	po.MaxTenants, po.MaxSessions = cfg.Limits.Tenants, cfg.Limits.Sessions
 	po.AllowedPaths, po.StoredObjects, po.TenantHeader = cfg.AllowedPaths, cfg.StoredObjects, cfg.TrustTenantHeader
 	po.RequestID = server.RequestID
+	if po.MissHeader, po.ReplicaHeader = cfg.MissHeader, cfg.ReplicaHeader; a.misses != nil {
+		po.Diagnosis = a.misses
+	}
 	po.Live = func() (bool, float64) {
 		now := live.Load()
 		return now.Shadow, now.HoldOut
@@ -311,6 +347,7 @@ func (a *API) forget(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	session = proxy.SessionName(session)
 	known, texts := a.proxy.Forget(tenant, session), a.board.Forget(tenant, session)
+	known = a.misses.Forget(tenant, session) || known
 	if session == "" {
 		known = a.index.Forget(tenant) || known
 		remembered, err := a.forgetMemories(r.Context(), tenant)

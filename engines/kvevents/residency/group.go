@@ -135,6 +135,21 @@ func (g *Group) Prefix(tokens []int, extra Key) int {
 	return most
 }
 
+// BlockSize returns the tokens of a block; 0: it is not known, or caches differ in it.
+func (g *Group) BlockSize() int {
+	size := 0
+	for _, x := range g.all() {
+		switch n := x.geo.Load().size; {
+		case n == 0:
+		case size == 0:
+			size = n
+		case n != size:
+			return 0
+		}
+	}
+	return size
+}
+
 // Stats returns those of each cache, in the order in which they were made.
 func (g *Group) Stats() []Stats {
 	caches := g.all()

@@ -100,6 +100,7 @@ func (fl *fleet) lost(updates []residency.Update) {
 		if u.Cleared != 0 {
 			fl.f.counts.cleared.Add(1)
 			fl.f.opt.Cleared(fl.models)
+			fl.f.opt.Emptied(fl.models)
 			continue
 		}
 		fl.mu.Lock()
@@ -120,6 +121,7 @@ func (fl *fleet) lost(updates []residency.Update) {
 
 func (f *Follower) gone(p placed) {
 	f.counts.lost.Add(1)
+	f.opt.Left(p.tenant, p.id, 0)
 	for _, part := range p.parts {
 		f.opt.Lost(part.Scope, part.ID)
 	}
@@ -132,6 +134,7 @@ func (f *Follower) gone(p placed) {
 // it stands among the bytes, as if all tokens had the same length.
 func (f *Follower) shrunk(p placed, resident int) {
 	f.counts.shrunk.Add(1)
+	f.opt.Left(p.tenant, p.id, resident)
 	if p.tokens == 0 {
 		return
 	}

@@ -34,6 +34,10 @@ type Options struct {
 	Shrunk  func(scope contextpilot.Scope, id string, tokens int)
 	Indexed func(tenant, id string)
 	Cleared func(models []string)
+	// Left is called for a prompt of which no cache holds more than its first tokens, as the engine counts them, and Emptied when
+	// engines have reported that they hold nothing any more. Nil: neither is.
+	Left    func(tenant, id string, tokens int)
+	Emptied func(models []string)
 
 	Log      *slog.Logger          // nil: slog.Default
 	Registry prometheus.Registerer // nil: none
@@ -66,6 +70,12 @@ type generation struct {
 // New returns a Follower; [Follower.Run] connects it. Errors are about metrics that are in the registry already.
 func New(o Options) (*Follower, error) {
 	o.Log, o.Every = cmp.Or(o.Log, slog.Default()), cmp.Or(o.Every, time.Second)
+	if o.Left == nil {
+		o.Left = func(string, string, int) {}
+	}
+	if o.Emptied == nil {
+		o.Emptied = func([]string) {}
+	}
 	f := &Follower{opt: o, client: &http.Client{Transport: upstreamerr.Transport(&http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: tokenizers, IdleConnTimeout: time.Minute,
 	})}}
@@ -171,6 +181,19 @@ func (g *generation) fleet(model string) *fleet {
 func (f *Follower) Follows(model string) bool {
 	g := f.now.Load()
 	return g != nil && g.fleet(model) != nil
+}
+
+// BlockSize returns the tokens of a block in the caches of a model's engines; 0: it is not known, or not the same in all.
+func (f *Follower) BlockSize(model string) int {
+	g := f.now.Load()
+	if g == nil {
+		return 0
+	}
+	fl := g.fleet(model)
+	if fl == nil {
+		return 0
+	}
+	return fl.group.BlockSize()
 }
 
 // Follow implements [proxy.Caches].

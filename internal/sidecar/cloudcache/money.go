@@ -23,6 +23,15 @@ func (p *Provider) Saved(model string, u Usage) (money float64, ok bool) {
 	return b.saved / 1e6, !b.unknown
 }
 
+// Read is the usage of a prompt that was read from the cache as a whole.
+func (p *Provider) Read(tokens int) Usage {
+	u := Usage{Read: tokens}
+	if p.protocol == openAI { // it counts in the prompt what was read
+		u.Prompt = tokens
+	}
+	return u
+}
+
 // Cost returns what a request has cost, answer included: with an Output of 0 its prompt alone. ok is false if a needed price or
 // number is unknown.
 func (p *Provider) Cost(model string, u Usage) (money float64, ok bool) {

@@ -33,6 +33,7 @@ type Data struct {
 	Feeds    []Feed    `json:"feeds"`    // empty: no engine's cache events are followed
 	Sessions []Session `json:"sessions"` // last active first
 	Requests []Request `json:"requests"` // newest first
+	Misses   *Misses   `json:"misses"`   // nil: prompts are not compared
 }
 
 // Totals are counted since Data.Since, times to the first byte over the last requests. Tokens are those of requests whose
@@ -220,6 +221,43 @@ type Request struct {
 	Predicted    *int      `json:"predicted_tokens"` // that the index expected there
 	TTFT         *float64  `json:"ttft_s"`           // seconds to the first byte of the answer
 	Total        float64   `json:"total_s"`
+}
+
+// Misses are prompts that were not in an engine's cache as far as they could have been.
+type Misses struct {
+	Compared int     `json:"compared"` // prompts
+	Dropped  int     `json:"dropped"`  // prompts that were not compared, because there was no room
+	Currency string  `json:"currency"` // of money; "": there are no prices
+	Causes   []Cause `json:"causes"`   // the one that lost most first
+	Last     []Miss  `json:"last"`     // newest first
+}
+
+// Cause sums the misses with one cause.
+type Cause struct {
+	Source string   `json:"source"` // who says so: ragpilot, or the provider
+	Cause  string   `json:"cause"`
+	Misses int      `json:"misses"`
+	Lost   int      `json:"lost_tokens"`
+	Money  *float64 `json:"money"` // nil: not known
+}
+
+// Miss is one of them.
+type Miss struct {
+	At      time.Time `json:"at"` // when it was sent
+	ID      string    `json:"id"`
+	Against string    `json:"against"` // the earlier request that it is compared with; "": not known
+	Tenant  string    `json:"tenant"`
+	Session string    `json:"session"` // as the client named it; "": it did not
+	Model   string    `json:"model"`
+	Source  string    `json:"source"` // who says so: ragpilot, or the provider
+	Cause   string    `json:"cause"`
+	Reason  string    `json:"reason,omitempty"` // the provider's own word
+	Path    string    `json:"path"`             // where the difference is in the request; "": in the engine, or not said
+	Token   int       `json:"token"`            // tokens in front of it, estimated
+	Lost    *int      `json:"lost_tokens"`      // computed again, estimated; nil: not said
+	Money   *float64  `json:"money"`            // nil: not known
+	Was     string    `json:"was,omitempty"`    // the texts around the difference, if texts are kept
+	Is      string    `json:"is,omitempty"`
 }
 
 // Detail is what is kept of one request.

@@ -23,9 +23,13 @@ var (
 // headers sets the answer's; what it returns is called with the usage of a short answer, if that is known in time for further
 // headers.
 func (x *exchange) forward(failed string, headers func(*http.Response) (early func(usage))) {
+	if x.p.opt.Diagnosis != nil {
+		x.sentAt = x.p.opt.Now()
+	}
 	x.p.forward(x.w, x.r, outgoing{
 		base: x.p.opt.Upstream, body: x.send, header: x.headers(), failed: failed, fresh: x.pass.Held(),
 		answer: func(resp *http.Response) error {
+			x.diagnose(resp.StatusCode, resp.Header)
 			if !x.p.opt.KeepTexts {
 				x.raw, x.send, x.body = nil, nil, nil // they were sent, and the answer may take minutes
 			}
@@ -64,6 +68,11 @@ func (x *exchange) watch(resp *http.Response, early func(usage)) error {
 		}
 		x.end(u, err)
 	}}
+	if x.asks && x.diagnosed != nil {
+		if x.reasons = newReasons(x.dialect, stream); x.reasons != nil {
+			w.also = x.reasons
+		}
+	}
 	if early != nil && resp.ContentLength <= shortAnswer && (resp.ContentLength >= 0 || isJSON(resp.Header)) && !isStream(resp.Header) {
 		text, err := io.ReadAll(io.LimitReader(resp.Body, shortAnswer+1))
 		if len(text) <= shortAnswer {
@@ -177,6 +186,7 @@ func (x *exchange) end(u usage, err error) {
 	if x.p.opt.Provider != nil && computed {
 		x.settle(u, nil)
 	}
+	x.endDiagnosis(u, err, computed)
 	span := x.p.opt.Tracer.Current(x.r.Context())
 	if x.p.opt.Recorder == nil && !span.Recorded() {
 		return
@@ -201,9 +211,17 @@ func (x *exchange) reached(u usage, err error) bool {
 	return u != unknown || x.begun
 }
 
+// reportID is the ID of the report: that under which the engine knows the request, or a new one.
+func (x *exchange) reportID() string {
+	if x.reported == "" {
+		x.reported = cmp.Or(x.id, newID())
+	}
+	return x.reported
+}
+
 func (x *exchange) report(u usage, err error) Report {
 	r := Report{
-		ID: cmp.Or(x.id, newID()), At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
+		ID: x.reportID(), At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
 		Planned: x.mode.planned(), HeldOut: x.mode.heldOut(), Carried: x.mode.carried(), Scope: x.turn.Scope, Share: x.share,
 		Shadow: x.mode.shadow(), Failed: err != nil,
 		TTFT: x.first, Planning: x.ready.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),

@@ -76,6 +76,7 @@ func (x *exchange) follow(passes bool) {
 	if x.followed = x.p.opt.Caches.Follow(pr); x.followed == nil {
 		return
 	}
+	x.followedID = pr.ID
 	if member, value, header := x.followed.Sent(); member != "" {
 		x.send = addRaw(x.send, member, []byte(value))
 		x.header = header

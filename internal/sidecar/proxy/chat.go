@@ -70,6 +70,7 @@ func (x *exchange) prepare() error {
 		return nil
 	}
 	b, ok := readBody(x.raw, x.dialect, x.p.opt.Compat != nil)
+	x.asks = b.ids.asks
 	if b.blocks.says { // they are places in its texts
 		x.mode = unplanned
 		x.identify()
@@ -164,6 +165,7 @@ func (x *exchange) identify() {
 		return
 	}
 	m := readIDs(root)
+	x.asks = m.asks
 	x.name(&m, true)
 	x.track()
 	x.send = splice(x.raw, m.add(x.raw, x.id, x.p.salt(x.tenant), nil))

@@ -50,6 +50,10 @@ type sending struct {
 	cache     cloudcache.Handle
 	followed  Followed       // nil: it is not followed in the engine's cache
 	pass      *holdback.Pass // nil: it was not looked at whether to hold it
+
+	followedID string    // its ID there
+	sentAt     time.Time // known if prompts are diagnosed
+	asks       bool      // the client asks the provider what it says of its cache
 }
 
 // answered is what the engine answered, and how fast.
@@ -58,6 +62,10 @@ type answered struct {
 	begun   bool          // a byte of an answer that is no error has come
 	settled bool          // the provider's cache knows the answer's usage
 	ended   bool          // it was reported
+
+	reported  string    // ID of the report; "": not chosen yet
+	diagnosed Diagnosed // nil: it is not looked at
+	reasons   *reasons  // nil: the provider is not asked
 }
 
 // receive begins an exchange.

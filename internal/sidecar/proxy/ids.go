@@ -17,6 +17,7 @@ type ids struct {
 	rid, requestID gjson.Result
 	salt           gjson.Result // the last of its name, which engines take
 	some           bool         // the body has members
+	asks           bool         // it asks a provider what it says of its cache
 }
 
 // readIDs finds the IDs in an object.
@@ -39,6 +40,8 @@ func (m *ids) note(name string, value gjson.Result) {
 		m.requestID = value
 	case name == "cache_salt":
 		m.salt = value
+	case name == "diagnostics", name == "prompt_cache_options":
+		m.asks = value.IsObject()
 	}
 }
 

@@ -60,6 +60,12 @@ type Options struct {
 	Compat Compat
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
+	// Diagnosis finds out why prompts were not in the engine's cache; nil: nothing does.
+	Diagnosis Diagnosis
+	// MissHeader compares each prompt with earlier ones before its answer passes on, and says what is lost in a header of the answer.
+	MissHeader bool
+	// ReplicaHeader is the header of answers that names the replica which gave them; "": there is none.
+	ReplicaHeader string
 	// Journal keeps what the pilot's index must know after a restart; nil: none.
 	Journal Journal
 	// Restored says that the pilot's index is from before a restart: it is trusted once the first answers say that the

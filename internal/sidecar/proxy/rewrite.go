@@ -41,12 +41,14 @@ func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 		return untouched
 	}
 	status := 0
+	x.sentAt = x.ready
 	return Rewritten{
 		Body: x.send,
 		Answer: func(code int) http.Header {
 			status, x.first = code, p.opt.Now().Sub(x.began)
 			h := http.Header{}
 			x.setResult(h)
+			x.diagnose(code, h)
 			return h
 		},
 		Ended: func(head, tail []byte, err error) {

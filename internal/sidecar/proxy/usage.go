@@ -37,6 +37,7 @@ func (u usage) counts() cloudcache.Usage {
 type watcher struct {
 	io.ReadCloser
 	head, tail []byte
+	also       io.Writer          // gets the whole answer, too; nil: none
 	first      func()             // at the first byte; nil: was called
 	done       func(usage, error) // nil: was called
 }
@@ -51,6 +52,9 @@ func (w *watcher) Read(p []byte) (int, error) {
 		w.first = nil
 	}
 	w.keep(p[:n])
+	if w.also != nil {
+		_, _ = w.also.Write(p[:n])
+	}
 	if err != nil {
 		w.end(err)
 	}

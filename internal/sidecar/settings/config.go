@@ -100,6 +100,14 @@ type Config struct {
 	Recompute float64 `yaml:"recompute"`
 	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
 	KeepTexts bool `yaml:"keep_texts"`
+	// DiagnosisBytes is the memory, of all tenants together, that is taken to compare prompts with earlier ones and find out why they were
+	// not in the engine's cache; at most a quarter of Limits.MemoryBytes, which it is a part of. 0: they are not compared.
+	DiagnosisBytes int64 `yaml:"diagnosis_bytes"`
+	// MissHeader says in a header of each answer why its prompt misses the cache, as far as earlier prompts show it. The answer waits until
+	// they are compared.
+	MissHeader bool `yaml:"miss_header"`
+	// ReplicaHeader is the header of answers by which a balancer behind InferAPIURL names the engine that answered; empty: there is none.
+	ReplicaHeader string `yaml:"replica_header"`
 	// StateDir is a folder for what a restart should know: orders chosen and prompts sent, no texts. Empty: a restart
 	// begins anew.
 	StateDir string `yaml:"state_dir"`
@@ -239,15 +247,16 @@ type Timeouts struct {
 // reference's, except for Listen: the reference listens on all addresses.
 func Default() Config {
 	return Config{
-		Listen:       "127.0.0.1:8765",
-		AdminAddr:    "127.0.0.1:9765",
-		InferAPIURL:  "http://localhost:30000",
-		LogLevel:     "info",
-		LogFormat:    "text",
-		ChunkModulus: 13,
-		Trace:        Trace{Sample: 1},
-		Hold:         Hold{Until: HoldAuto, Longest: holdback.DefaultLongest, Tokens: holdback.DefaultTokens},
-		Memory:       Memory{Extract: "verbatim", Embedder: byname.Auto},
+		Listen:         "127.0.0.1:8765",
+		AdminAddr:      "127.0.0.1:9765",
+		InferAPIURL:    "http://localhost:30000",
+		LogLevel:       "info",
+		LogFormat:      "text",
+		ChunkModulus:   13,
+		DiagnosisBytes: 64 << 20,
+		Trace:          Trace{Sample: 1},
+		Hold:           Hold{Until: HoldAuto, Longest: holdback.DefaultLongest, Tokens: holdback.DefaultTokens},
+		Memory:         Memory{Extract: "verbatim", Embedder: byname.Auto},
 		Limits: Limits{
 			BodyBytes:     64 << 20,
 			InFlightBytes: 1 << 30,

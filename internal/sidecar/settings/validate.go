@@ -79,6 +79,7 @@ func (c Config) Validate() error {
 	}
 	p.share("hold_out", c.HoldOut)
 	p.want(c.Recompute >= 0 && c.Recompute <= 1, "recompute", c.Recompute, "want a part from 0 to 1")
+	p.checkDiagnosis(c)
 	h := c.TrustTenantHeader
 	p.want(h == "" || isToken(h), "trust_tenant_header", h, "is not a valid header name")
 	p.want(!strings.EqualFold(h, "Authorization") && !strings.EqualFold(h, "X-Api-Key"), "trust_tenant_header", h, "carries keys")
@@ -91,6 +92,17 @@ func (c Config) Validate() error {
 	p.checkMemory(c.Memory)
 	return errors.Join(p...)
 }
+
+// checkDiagnosis checks what is said about comparing prompts.
+func (p *problems) checkDiagnosis(c Config) {
+	p.want(c.DiagnosisBytes == 0 || c.DiagnosisBytes >= leastDiagnosis, "diagnosis_bytes", c.DiagnosisBytes,
+		fmt.Sprintf("want at least %d, or 0 for none", leastDiagnosis))
+	p.want(!c.MissHeader || c.DiagnosisBytes > 0, "miss_header", c.MissHeader, "needs diagnosis_bytes above 0")
+	p.want(c.ReplicaHeader == "" || isToken(c.ReplicaHeader), "replica_header", c.ReplicaHeader, "is not a valid header name")
+}
+
+// leastDiagnosis has room for the prompts of a few conversations.
+const leastDiagnosis = 1 << 20
 
 func (p *problems) oneOf(field, value string, want ...string) {
 	names := strings.TrimPrefix(strings.Join(want, ", "), ", ") // the empty one, if allowed, comes first
