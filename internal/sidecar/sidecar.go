@@ -178,7 +178,10 @@ func (a *assembly) makeIndex() error {
 			now := live.Load().Limits
 			return now.Contexts, now.Blocks
 		},
-		OnReset: func(tenant string) { a.proxy.Forget(tenant, "") },
+		OnReset: func(tenant string) {
+			a.proxy.Forget(tenant, "")
+			a.misses.Forget(tenant, "")
+		},
 		OnEvict: func(tenant string, ids []string) {
 			a.proxy.Evicted(tenant, ids)
 			a.misses.Evicted(tenant, 0, ids...)

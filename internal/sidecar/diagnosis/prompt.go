@@ -27,6 +27,8 @@ type origin struct {
 	begun     time.Time // the first byte of its answer
 	gone      time.Time // when the engine reported that it evicted it; zero: it did not
 	left      int       // tokens that were left then
+	parent    int       // number of the earlier prompt that it has most in common with; -1: none, or the engine reports on it itself
+	common    int       // tokens that it has in common with that
 }
 
 const (
@@ -149,7 +151,7 @@ func (p *prompt) diagnose() {
 		p.request.See(seen)
 	}
 	f, ok := p.request.Explain()
-	p.note()
+	p.note(p.parent())
 	if ok && f.Path == "" && f.Cause != prefixdiff.BelowBlock {
 		f, ok = p.fromEngine(f, seen)
 	}
@@ -160,14 +162,30 @@ func (p *prompt) diagnose() {
 }
 
 // note remembers where the number comes from.
-func (p *prompt) note() {
+func (p *prompt) note(parent, common int) {
 	m, t := p.m, p.tenant
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t.origins.Put(p.number, &origin{id: strings.Clone(p.ended.ID), model: p.sent.Model, begun: p.ended.First})
+	t.origins.Put(p.number, &origin{
+		id: strings.Clone(p.ended.ID), model: p.sent.Model, begun: p.ended.First, parent: parent, common: common,
+	})
 	if id := p.sent.EngineID; id != "" {
 		t.ids.Put(strings.Clone(id), p.number)
 	}
+}
+
+// parent returns the earlier prompt whose end in the cache is the end of this one, too: engines report on some prompts alone.
+func (p *prompt) parent() (number, common int) {
+	p.m.mu.Lock()
+	some := p.tenant.ids.Len() > 0
+	p.m.mu.Unlock()
+	if !some || p.sent.EngineID != "" {
+		return -1, 0
+	}
+	if number, common, ok := p.request.Nearest(); ok {
+		return number, common
+	}
+	return -1, 0
 }
 
 // fromEngine looks for a sign of the engine why it had not what an earlier prompt begins with, too. Prompts that are computed at the same
@@ -181,8 +199,7 @@ func (p *prompt) fromEngine(f prefixdiff.Finding, seen prefixdiff.Seen) (prefixd
 		return f, false
 	}
 	if ok {
-		before := func(at time.Time) bool { return !at.IsZero() && at.After(o.begun) && !at.After(p.ended.First) }
-		seen.Evicted = before(o.gone) && o.left <= f.LostTokens/2 || before(m.emptied[""]) || before(m.emptied[o.model])
+		seen.Evicted = p.evicted(o, f.LostTokens)
 	}
 	m.mu.Unlock()
 	if !seen.Evicted {
@@ -190,6 +207,27 @@ func (p *prompt) fromEngine(f prefixdiff.Finding, seen prefixdiff.Seen) (prefixd
 	}
 	p.request.See(seen)
 	return p.request.Explain()
+}
+
+// evicted reports whether the engine said that it evicted the first tokens of an earlier prompt, between its answer and this one's. The
+// lock is held.
+func (p *prompt) evicted(o *origin, tokens int) bool {
+	since := o.begun
+	before := func(at time.Time) bool { return at.After(since) && !at.After(p.ended.First) }
+	if before(p.m.emptied[""]) || before(p.m.emptied[o.model]) {
+		return true
+	}
+	for range keptOrigins {
+		if before(o.gone) && o.left <= tokens/2 {
+			return true
+		}
+		parent, ok := p.tenant.origins.Peek(o.parent)
+		if !ok || o.common < tokens/2 {
+			return false
+		}
+		o = parent
+	}
+	return false
 }
 
 // found notes what was found.
