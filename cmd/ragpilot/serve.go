@@ -102,13 +102,8 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.Float64Var(&c.Recompute, "recompute", c.Recompute,
 		"for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; "+
 			"0: neither")
+	registerDiagnosis(flags, c)
 	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
-	flags.Int64Var(&c.DiagnosisBytes, "diagnosis-bytes", c.DiagnosisBytes,
-		"`BYTES` of memory to compare prompts with earlier ones, and find out why they were not in the engine's cache; 0: off")
-	flags.BoolVar(&c.MissHeader, "miss-header", c.MissHeader,
-		"say in a header of the answer why its prompt misses the cache, as earlier prompts show it; the answer waits for that")
-	flags.StringVar(&c.ReplicaHeader, "replica-header", c.ReplicaHeader,
-		"`HEADER` of answers that names the engine behind --infer-api-url which answered")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
 	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract,
 		"what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
@@ -136,6 +131,16 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck,
 		"`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
 	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")
+}
+
+// registerDiagnosis adds the flags about prompts that were not in the cache.
+func registerDiagnosis(flags *pflag.FlagSet, c *settings.Config) {
+	flags.Int64Var(&c.DiagnosisBytes, "diagnosis-bytes", c.DiagnosisBytes,
+		"`BYTES` of memory to compare prompts with earlier ones, and find out why they were not in the engine's cache; 0: off")
+	flags.BoolVar(&c.MissHeader, "miss-header", c.MissHeader,
+		"say in a header of the answer why its prompt misses the cache, as earlier prompts show it; the answer waits for that")
+	flags.StringVar(&c.ReplicaHeader, "replica-header", c.ReplicaHeader,
+		"`HEADER` of answers that names the engine behind --infer-api-url which answered")
 }
 
 // apply puts the flags that were given over a configuration.

@@ -121,8 +121,8 @@ func TestMissIsShown(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	m := d.Last[0]
-	if m.Cause != "clock" || m.Source != "ragpilot" || m.Path != "messages[0].content" || m.Tenant != "red" || m.Session != "talk" || m.Model != "m" ||
-		m.ID == "" || m.Against == "" || m.Against == m.ID || m.Against != d.Last[1].ID {
+	if m.Cause != "clock" || m.Source != "ragpilot" || m.Path != "messages[0].content" || m.Tenant != "red" || m.Session != "talk" ||
+		m.Model != "m" || m.ID == "" || m.Against == "" || m.Against == m.ID || m.Against != d.Last[1].ID {
 		t.Errorf("%+v", m)
 	}
 	if m.Lost == nil || *m.Lost < 400 || m.Token > 20 || m.Was != "" || m.Is != "" {

@@ -107,8 +107,8 @@ func New(cfg settings.Config, o Options) (*API, error) {
 	a := &assembly{API: &API{main: http.NewServeMux(), log: o.Log}, Options: o, cfg: cfg, set: metrics.NewSet(o.Registry)}
 	a.bounds, a.memory = newBounds(cfg)
 	for _, part := range []func() error{
-		a.makeFigures, a.makePilot, a.makeMisses, a.makeIndex, a.openTracer, a.setUpstream, a.shareOrders, a.restoreState, a.followCaches, a.makeHold,
-		a.makeProxy, a.openMemories,
+		a.makeFigures, a.makePilot, a.makeMisses, a.makeIndex, a.openTracer, a.setUpstream, a.shareOrders, a.restoreState, a.followCaches,
+		a.makeHold, a.makeProxy, a.openMemories,
 	} {
 		if err := part(); err != nil {
 			return nil, errors.Join(err, a.Close())

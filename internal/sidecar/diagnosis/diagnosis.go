@@ -246,7 +246,7 @@ func (m *Misses) Data() *dashboard.Misses {
 		d.Causes = append(d.Causes, sum)
 	}
 	slices.SortFunc(d.Causes, func(a, b dashboard.Cause) int {
-		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Misses, a.Misses), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Cause, b.Cause))
+		return cmp.Or(b.Lost-a.Lost, b.Misses-a.Misses, cmp.Compare(a.Source, b.Source), cmp.Compare(a.Cause, b.Cause))
 	})
 	return d
 }

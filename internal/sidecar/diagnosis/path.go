@@ -36,8 +36,9 @@ func init() {
 
 // inside are the members whose values have names of the user's.
 var inside = map[string]bool{
-	"parameters": true, "parametersJsonSchema": true, "input_schema": true, "inputSchema": true, "schema": true, "json_schema": true, "arguments": true,
-	"args": true, "chat_template_kwargs": true, "response": true, "result": true, "variables": true, "definition": true,
+	"parameters": true, "parametersJsonSchema": true, "input_schema": true, "inputSchema": true, "schema": true, "json_schema": true,
+	"arguments": true,
+	"args":      true, "chat_template_kwargs": true, "response": true, "result": true, "variables": true, "definition": true,
 }
 
 // cutPath returns the front of a path up to where names of the user's may begin: tools[0].function.parameters. All of its names are
@@ -49,8 +50,8 @@ func cutPath(p string) string {
 		if next < 0 {
 			next = len(p) - at
 		}
-		name, index, _ := strings.Cut(p[at:at+next], "[")
-		if !members[name] || index != "" && !isIndex(index) {
+		name, index, list := strings.Cut(p[at:at+next], "[")
+		if !members[name] || list && !isIndex(index) {
 			break
 		}
 		end = at + next
@@ -71,5 +72,8 @@ func wrapped(front string) bool {
 	return false
 }
 
-// isIndex reports whether a text is numbers in brackets, without the first bracket.
-func isIndex(s string) bool { return strings.Trim(s, "0123456789[]") == "" }
+// isIndex reports whether a text is a number in brackets, without the first one.
+func isIndex(s string) bool {
+	number, ok := strings.CutSuffix(s, "]")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}

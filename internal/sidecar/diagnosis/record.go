@@ -23,8 +23,8 @@ type counters struct {
 func newCounters(r prometheus.Registerer) (counters, error) {
 	set := metrics.NewSet(r)
 	c := counters{
-		misses: set.Counters("ragpilot_prefix_misses_total", "Prompts that were not in the engine's cache as far as they could have been, by cause.",
-			"cause"),
+		misses: set.Counters("ragpilot_prefix_misses_total",
+			"Prompts that were not in the engine's cache as far as they could have been, by cause.", "cause"),
 		lost: set.Counters("ragpilot_prefix_lost_tokens_total", "Prompt tokens of these that were computed again, estimated.", "cause"),
 		theirs: set.Counters("ragpilot_provider_misses_total",
 			"Prompts that were not in the provider's cache as it says itself where clients ask for it, by our names of causes.", "cause"),

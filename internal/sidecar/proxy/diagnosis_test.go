@@ -1,0 +1,90 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/internal/sidecar/diagnosis"
+	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+)
+
+// BenchmarkDiagnosis is what comparing prompts adds to a request, and what it takes behind the answer. Of each pair one request goes
+// through a proxy that compares and one through a proxy that does not; allocations are those of a request alone.
+func BenchmarkDiagnosis(b *testing.B) {
+	for _, kib := range []int{4, 32, 256} {
+		for _, same := range []bool{true, false} {
+			b.Run(fmt.Sprintf("KiB=%d/same=%v", kib, same), func(b *testing.B) { benchmarkDiagnosis(b, kib<<10, same) })
+		}
+	}
+}
+
+func benchmarkDiagnosis(b *testing.B, size int, same bool) {
+	misses, err := diagnosis.New(diagnosis.Options{Bytes: 64 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer misses.Close()
+	e := newEngine(b)
+	var ways [2]*proxy.Proxy
+	for i := range ways {
+		ways[i] = newProxy(b, e, func(o *proxy.Options) {
+			if o.Transport = (atOnce{}); i == 1 {
+				o.Diagnosis = misses
+			}
+		})
+	}
+	text := strings.Repeat("Answer from the manual alone, and name the page. ", size/49)
+	body := func(i int) string {
+		if same {
+			return chat(text, fmt.Sprint("question ", i))
+		}
+		return chat(fmt.Sprintf("It is 2026-05-04 10:%02d. %s", i%60, text), fmt.Sprint("question ", i))
+	}
+	var took [2][]float64
+	behind := time.Duration(0)
+	send := func(way int, body string) {
+		began := time.Now()
+		post(ways[way], chatPath, "", body)
+		took[way] = append(took[way], float64(time.Since(began))/1e3)
+		began = time.Now()
+		misses.Wait() // the next one is not slowed down by it
+		behind += time.Since(began)
+	}
+	for i := range 20 {
+		send(0, body(i))
+		send(1, body(i))
+	}
+	took, behind = [2][]float64{}, 0
+	for i := 0; b.Loop(); i++ {
+		raw := body(i)
+		send(i%2, raw)
+		send(1-i%2, raw)
+	}
+	var p50 [2]float64
+	for i := range took {
+		slices.Sort(took[i])
+		p50[i] = took[i][len(took[i])/2]
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(p50[0], "off-p50-µs")
+	b.ReportMetric(p50[1], "on-p50-µs")
+	b.ReportMetric(p50[1]-p50[0], "added-p50-µs")
+	b.ReportMetric(float64(behind)/1e3/float64(len(took[1])), "behind-µs")
+}
+
+// BenchmarkDiagnosisAllocations is the request's own part alone: what was sent is handed over, and its answer ends.
+func BenchmarkDiagnosisAllocations(b *testing.B) {
+	misses, err := diagnosis.New(diagnosis.Options{Bytes: 64 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = misses.Close() // nothing is compared
+	raw, e := []byte(chat("system", "question")), proxy.Ended{ID: "a", Computed: true, Prompt: 100, Cached: 64}
+	b.ReportAllocs()
+	for b.Loop() {
+		misses.Sent(proxy.SentPrompt{Tenant: "t", Model: "m", Session: "s", Body: raw, Sent: e.First}).Ended(e)
+	}
+}
