@@ -34,6 +34,9 @@ func TestPage(t *testing.T) {
 			"engine-facts": "gpu-0:8000, Qwen3-8B, prompts that begin with the text a91f73c0d2b4e688: 38 live prompts, 412,368 tokens, " +
 				"capacity 655,360 tokens.",
 			"feeds":  "gpu-0, kv-events|complete|48,212|gpu-1|not connected, incomplete since |(gap): connection refused|310",
+			"causes": "clock|ragpilot|12|10,116|$0.0273|tool-set|anthropic|no price", "misses-note": "310 prompts|2 more were not compared",
+			"last-misses": "support, chat-101|clock|messages[0].content|was: It is 10:41|is: It is 10:42|12|843|$0.0023|" +
+				"tool-set (anthropic: tools_changed)|not said|evicted|the prompts are the same there|2,048",
 			"notice": "Sample data: no engine was measured.", "spoken": fmt.Sprintf("%d requests, hit ratio", s.Data().Totals.Requests),
 		} {
 			for part := range strings.SplitSeq(want, "|") {
@@ -182,7 +185,7 @@ func TestPage(t *testing.T) {
 
 	t.Run("texts from outside stay texts", func(t *testing.T) {
 		p := open(b, t, dashboard.Handler(hostileSource()), "")
-		if n := strings.Count(eval[string](p, `document.body.textContent`), hostile); n < 9 {
+		if n := strings.Count(eval[string](p, `document.body.textContent`), hostile); n < 20 {
 			t.Errorf("the text is shown %d times", n)
 		}
 		p.run(`document.querySelector("#requests a").click()`)
@@ -380,6 +383,9 @@ func (p *tab) run(statements string) {
 // hostileSource has markup in every text.
 func hostileSource() fixed {
 	x := hostile
+	miss := dashboard.Miss{
+		ID: x, Tenant: x, Session: x, Source: x, Cause: x, Reason: x, Path: x, Was: x, Is: x, At: noon,
+	}
 	q := dashboard.Request{ID: x, At: noon, Tenant: x, Session: x, Path: x, Model: x, PromptTokens: new(10), CachedTokens: new(4)}
 	saving := dashboard.Saving{PerRequest: new(1.0), Currency: x}
 	return fixed{
@@ -390,6 +396,7 @@ func hostileSource() fixed {
 			Engines:  []dashboard.Engine{{ID: x, Name: x, Tenant: x, Front: x}},
 			Sessions: []dashboard.Session{{ID: x, Tenant: x, Last: noon}},
 			Requests: []dashboard.Request{q},
+			Misses:   &dashboard.Misses{Currency: x, Causes: []dashboard.Cause{{Source: x, Cause: x, Money: new(1.0)}}, Last: []dashboard.Miss{miss}},
 		},
 		details: map[string]dashboard.Detail{x: {
 			Request: q, Before: &dashboard.Text{Text: x + "\nas it came"}, After: &dashboard.Text{Text: x},

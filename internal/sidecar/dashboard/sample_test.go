@@ -148,6 +148,21 @@ func (s *sample) Data() dashboard.Data {
 			},
 		}
 	}
+	d.Misses = &dashboard.Misses{
+		Compared: 310, Dropped: 2, Currency: "USD",
+		Causes: []dashboard.Cause{
+			{Source: "ragpilot", Cause: "clock", Misses: 12, Lost: 10_116, Money: new(.0273)},
+			{Source: "anthropic", Cause: "tool-set", Misses: 1},
+		},
+		Last: []dashboard.Miss{
+			{
+				At: noon, ID: d.Requests[0].ID, Against: d.Requests[1].ID, Tenant: "support", Session: "chat-101", Source: "ragpilot", Cause: "clock",
+				Path: "messages[0].content", Token: 12, Lost: new(843), Money: new(.0023), Was: "It is 10:41", Is: "It is 10:42",
+			},
+			{At: noon, ID: d.Requests[0].ID, Source: "anthropic", Cause: "tool-set", Reason: "tools_changed"},
+			{At: noon, ID: d.Requests[2].ID, Source: "ragpilot", Cause: "evicted", Lost: new(2048)},
+		},
+	}
 	d.Engines = []dashboard.Engine{
 		{
 			ID:       "e0",

@@ -1,6 +1,7 @@
 import { at, cells, make, row, rows, say } from "./dom.js";
 import { bar, chart } from "./chart.js";
 import { feeds } from "./feeds.js";
+import { misses } from "./misses.js";
 import { engines, samples as sampleRows } from "./engines.js";
 import { brief, count, day, done, hitRatio, many, money, percent, seconds, time } from "./format.js";
 
@@ -13,6 +14,7 @@ export function overview(data) {
   hits(data);
   saved(data);
   requests(data);
+  misses(data.misses);
   cloud(data.cloud);
   engines(data);
   feeds(data.feeds ?? []);
