@@ -20,6 +20,8 @@ type settings struct {
 	plans  func(contextpilot.Plan)
 	cited  func(ctx context.Context, c citation.Citation)
 	recite func(text string, cited []citation.Citation) string
+
+	diagnosis *diagnosis // nil: calls are not compared
 }
 
 func newSettings(opts []Option) settings {

@@ -59,7 +59,11 @@ func (m *model) GenerateContent(
 	call := m.turns.Begin(framework.ConversationFrom(ctx), read(messages))
 	messages = framework.Replace(messages, call.Replacements, visitedMessage)
 	if !call.Planned {
-		return m.inner.GenerateContent(ctx, messages, options...)
+		response, err = m.inner.GenerateContent(ctx, messages, options...)
+		if err == nil {
+			m.diagnosis.answered(ctx, messages, options, response)
+		}
+		return response, err
 	}
 	m.plans(call.Plan)
 	ctx = m.withID(withRequestID(withBlocks(ctx, &call.Plan), call.Plan.RequestID), call.Plan.RequestID)
@@ -74,6 +78,8 @@ func (m *model) GenerateContent(
 		call.End(outcome(response, err, returned, streamed.Load()))
 	}()
 	response, err = m.inner.GenerateContent(ctx, messages, options...)
-	returned = true
+	if returned = true; err == nil {
+		m.diagnosis.answered(ctx, messages, options, response)
+	}
 	return r.finish(response, err)
 }

@@ -396,7 +396,9 @@ func hostileSource() fixed {
 			Engines:  []dashboard.Engine{{ID: x, Name: x, Tenant: x, Front: x}},
 			Sessions: []dashboard.Session{{ID: x, Tenant: x, Last: noon}},
 			Requests: []dashboard.Request{q},
-			Misses:   &dashboard.Misses{Currency: x, Causes: []dashboard.Cause{{Source: x, Cause: x, Money: new(1.0)}}, Last: []dashboard.Miss{miss}},
+			Misses: &dashboard.Misses{
+				Currency: x, Causes: []dashboard.Cause{{Source: x, Cause: x, Money: new(1.0)}}, Last: []dashboard.Miss{miss},
+			},
 		},
 		details: map[string]dashboard.Detail{x: {
 			Request: q, Before: &dashboard.Text{Text: x + "\nas it came"}, After: &dashboard.Text{Text: x},

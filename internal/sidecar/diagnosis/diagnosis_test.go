@@ -140,7 +140,8 @@ func TestProviderReasons(t *testing.T) {
 			}
 			continue
 		}
-		if len(last) != before+1 || last[0].Cause != c.cause || last[0].Reason != c.reason || last[0].Source != "anthropic" || *last[0].Lost != 7 {
+		if len(last) != before+1 || last[0].Cause != c.cause || last[0].Reason != c.reason ||
+			last[0].Source != "anthropic" || *last[0].Lost != 7 {
 			t.Errorf("%s: %+v", c.reason, last)
 		}
 	}
