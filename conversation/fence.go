@@ -1,8 +1,6 @@
 package conversation
 
 import (
-	"regexp"
-
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
 	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 )
@@ -39,11 +37,8 @@ func fencedSystem(value string, form extract.Options) string {
 	if found, ok := extract.Find(value, form); ok {
 		return notes.FenceWhere(value, found.Inside)
 	}
-	if mark := documentMark.FindStringIndex(value); mark != nil {
-		return notes.FenceWhere(value, func(at int) bool { return at >= mark[0] })
+	if mark := extract.Mark(value); mark >= 0 {
+		return notes.FenceWhere(value, func(at int) bool { return at >= mark })
 	}
 	return value
 }
-
-// documentMark is what may begin a document.
-var documentMark = regexp.MustCompile(`(?i)<(doc|context|passage|reference|file|item|result)|\[[0-9]+\]|[{]\s*"`)

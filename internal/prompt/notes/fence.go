@@ -16,9 +16,12 @@ func Fence(text string) string {
 
 // FenceParts fences texts that a reader may see as one, behind each other. A place that begins in one part and ends in another is
 // fenced, too.
-func FenceParts(parts []string) []string {
+func FenceParts(parts []string) []string { return fenceParts(parts, places) }
+
+// fenceParts fences parts in the places that find returns for all of them behind each other.
+func fenceParts(parts []string, find func(string) []int) []string {
 	joined := strings.Join(parts, "")
-	at := places(joined)
+	at := find(joined)
 	if len(at) == 0 {
 		return parts
 	}
