@@ -151,9 +151,8 @@ type turn struct {
 	pieces []piece
 }
 
-// sent returns what is sent behind the messages of a request, the last first, and remembers it. The second result is how many texts are
-// new. O(messages).
-func (t *table) sent(q *turn) (last *link, added int) {
+// sent returns what is sent behind the messages of a request, the last first, and remembers it. O(messages).
+func (t *table) sent(q *turn) (last *link) {
 	defer t.budget.Settle() // without the lock
 	end := q.chains[len(q.chains)-1]
 	asked := xxh3.Uint128{}
@@ -167,14 +166,14 @@ func (t *table) sent(q *turn) (last *link, added int) {
 		for _, v := range known.variants {
 			if v.asked == asked {
 				t.touch(v.link)
-				return v.link, len(v.link.pieces)
+				return v.link
 			}
 		}
 	}
 	before, made := t.before(q, known)
 	l := &link{chain: end, message: len(q.chains) - 1, before: before, pieces: fresh(q.pieces, before)}
 	if len(l.pieces) == 0 && before == nil && len(q.pieces) == 0 {
-		return nil, 0
+		return nil
 	}
 	e := &entry{owner: q.owner, variants: []variant{{asked: asked, link: l, made: made + l.weight()}}}
 	if known != nil {
@@ -186,7 +185,7 @@ func (t *table) sent(q *turn) (last *link, added int) {
 	}
 	t.turns.Put(end, e)
 	t.touch(before)
-	return l, len(l.pieces)
+	return l
 }
 
 // touch marks all that a link stands behind as used after it, so that the ends of conversations are forgotten before their beginnings. The

@@ -181,7 +181,7 @@ func (w *writer) behind(t *table, q *turn, key sum) {
 			q.chains = append(q.chains, key)
 		}
 	}
-	last, _ := t.sent(q)
+	last := t.sent(q)
 	for l := last; l != nil; l = l.before {
 		if l != last {
 			w.done.Again += int64(len(l.pieces))
@@ -195,11 +195,7 @@ func (w *writer) note(i int, pieces []piece) {
 	if len(pieces) == 0 {
 		return
 	}
-	texts := make([]string, len(pieces))
-	for j, p := range pieces {
-		texts[j] = p.text
-	}
-	said := strings.Join(texts, "\n")
+	said := joined(pieces)
 	b := w.b
 	switch {
 	case b.list.Type == gjson.String && w.place == PlaceUser:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Option changes what [Wrap] does.
@@ -15,6 +16,7 @@ type settings struct {
 	noHint bool
 	// toolResults: they are replaced, and not only fenced.
 	toolResults bool
+	stabiliser  *stabilise.Stabiliser // nil: none
 
 	withID func(ctx context.Context, id string) context.Context
 	plans  func(contextpilot.Plan)

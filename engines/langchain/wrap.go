@@ -56,7 +56,9 @@ func (m *model) Call(ctx context.Context, prompt string, options ...llms.CallOpt
 func (m *model) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (response *llms.ContentResponse, err error) {
-	call := m.turns.Begin(framework.ConversationFrom(ctx), read(messages))
+	name := framework.ConversationFrom(ctx)
+	messages, options = m.stabilised(name, messages, options)
+	call := m.turns.Begin(name, read(messages))
 	messages = framework.Replace(messages, call.Replacements, visitedMessage)
 	if !call.Planned {
 		response, err = m.inner.GenerateContent(ctx, messages, options...)

@@ -144,6 +144,12 @@ var (
 	}
 )
 
+// IsSchema reports whether a keyword of a JSON Schema holds a schema or a list of schemas.
+func IsSchema(keyword string) bool { return schemaKeywords[keyword] }
+
+// IsSchemaMap reports whether a keyword of a JSON Schema holds an object whose values are schemas.
+func IsSchemaMap(keyword string) bool { return mapKeywords[keyword] }
+
 // sortSchema orders the members of a schema, or those of a list of schemas, and required lists.
 func (n *node) sortSchema(raw []byte) {
 	for i := range n.items {

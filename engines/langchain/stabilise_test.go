@@ -1,0 +1,107 @@
+package langchain_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines/langchain"
+	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/stabilise"
+)
+
+// heard is a fake model that keeps what it gets.
+type heard struct {
+	messages []llms.MessageContent
+	options  llms.CallOptions
+}
+
+func (h *heard) Call(context.Context, string, ...llms.CallOption) (string, error) { return "", nil }
+
+func (h *heard) GenerateContent(_ context.Context, m []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
+	h.messages, h.options = m, llms.CallOptions{}
+	for _, o := range options {
+		o(&h.options)
+	}
+	return &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: "yes"}}}, nil
+}
+
+func (h *heard) said() (out []string) {
+	for _, m := range h.messages {
+		text := string(m.Role) + ":"
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llms.TextContent:
+				text += " " + p.Text
+			case llms.ToolCallResponse:
+				text += " " + p.Content
+			}
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestStabiliser(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stabilise.New(stabilise.Config{Rules: stabilise.Rules{Tools: true, Schemas: true, Volatile: true, Memories: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := &heard{}
+	model := langchain.Wrap(pilot, inner, langchain.WithStabiliser(s))
+	ctx := framework.WithConversation(t.Context(), "thread")
+	tool := func(name string, parameters any) llms.Tool {
+		return llms.Tool{Type: "function", Function: &llms.FunctionDefinition{Name: name, Parameters: parameters}}
+	}
+	call := func(tools []llms.Tool, messages ...llms.MessageContent) {
+		t.Helper()
+		before := fmt.Sprint(messages, tools)
+		if _, err := model.GenerateContent(ctx, messages, llms.WithTools(tools)); err != nil {
+			t.Fatal(err)
+		}
+		if after := fmt.Sprint(messages, tools); after != before {
+			t.Errorf("the caller's messages were changed: %s", after)
+		}
+	}
+	want := func(want ...string) {
+		t.Helper()
+		if got := inner.said(); !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	system := func(clock string) llms.MessageContent {
+		return llms.TextParts(llms.ChatMessageTypeSystem, "Be brief.", "Current time: "+clock)
+	}
+	hi := llms.TextParts(llms.ChatMessageTypeHuman, "hi")
+	required := map[string]any{"type": "object", "required": []string{"y", "x"}}
+	call([]llms.Tool{tool("b", required), tool("a", json.RawMessage(`{"type":"object","a":1}`))}, system("04:14:05"), hi)
+	want("system: Be brief.", "human: hi [from the system text: Current time: 04:14:05]")
+	text, _ := json.Marshal(inner.options.Tools)
+	if got, want := string(text), `[{"type":"function","function":{"name":"a","description":"","parameters":{"a":1,"type":"object"}}},`+
+		`{"type":"function","function":{"name":"b","description":"","parameters":{"required":["x","y"],"type":"object"}}}]`; got != want {
+		t.Errorf("tools: %s, want %s", got, want)
+	}
+	answer := llms.ToolCallResponse{Content: "[from the system text: x]"}
+	result := llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{answer}}
+	call([]llms.Tool{tool("0", nil), tool("b", nil), tool("a", nil)}, system("04:14:09"), hi,
+		llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: "c"}}}, result)
+	want("system: Be brief.", "human: hi [from the system text: Current time: 04:14:05]", "ai:",
+		"tool: [from (quoted) the system text: x]", "human: [from the system text: Current time: 04:14:09]")
+	names := ""
+	for _, tool := range inner.options.Tools {
+		names += tool.Function.Name
+	}
+	if names != "ab0" {
+		t.Errorf("tools in the order %s", names)
+	}
+}
