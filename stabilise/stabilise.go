@@ -112,15 +112,22 @@ type Conversation struct {
 
 // Stats count what was done since the start, in all requests.
 type Stats struct {
-	Tools    int64 // requests whose tools were put into another order
-	Schemas  int64 // definitions of tools whose members were put into another order
-	Volatile int64 // lines that left system texts
-	Memories int64 // memories that did
+	Tools    int64 `json:"tools"`    // requests whose tools were put into another order
+	Schemas  int64 `json:"schemas"`  // definitions of tools whose members were put into another order
+	Volatile int64 `json:"volatile"` // lines that left system texts
+	Memories int64 `json:"memories"` // memories that did
 	// Again counts texts that were sent again in earlier turns, and Fenced messages with a text that had the form of a note.
-	Again, Fenced int64
+	Again  int64 `json:"again"`
+	Fenced int64 `json:"fenced"`
 	// Kept counts what was left as it came because it was not certain: definitions of tools that have a member twice, lists of tools that
 	// have a name twice, and lines in or behind what may be a document.
-	Kept int64
+	Kept int64 `json:"kept"`
+}
+
+// Sum returns s and m together.
+func (s Stats) Sum(m Stats) Stats {
+	s.add(&m)
+	return s
 }
 
 // add adds m.
@@ -150,12 +157,9 @@ type Stabiliser struct {
 func New(c Config) (*Stabiliser, error) {
 	s := &Stabiliser{cfg: c, budget: c.Budget}
 	for i, p := range c.Patterns {
-		re, err := regexp.Compile(p)
+		re, err := pattern(p)
 		if err != nil {
 			return nil, fmt.Errorf("stabilise: Config.Patterns[%d] %q: %w", i, p, err)
-		}
-		if re.MatchString("") {
-			return nil, fmt.Errorf("stabilise: Config.Patterns[%d] %q: it matches every line", i, p)
 		}
 		s.patterns = append(s.patterns, re)
 	}
@@ -186,6 +190,26 @@ func New(c Config) (*Stabiliser, error) {
 	}
 	s.tenants = lru.New[string, *table](c.MaxTenants)
 	return s, nil
+}
+
+// CheckPattern returns what is wrong with one of [Config.Patterns].
+func CheckPattern(text string) error {
+	_, err := pattern(text)
+	return err
+}
+
+func pattern(text string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile(text)
+	if err == nil && re.MatchString("") {
+		err = errors.New("it matches every line")
+	}
+	return re, err
+}
+
+// CheckMarker returns what is wrong with one of [Config.Markers].
+func CheckMarker(text string) error {
+	_, err := parseMarker(text)
+	return err
 }
 
 // Rules returns the rules that are on.

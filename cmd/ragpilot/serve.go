@@ -128,6 +128,7 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 		"hold a prompt back while another one computes its beginning, until what it waits for: `auto|off|first-token|answer`; auto: answer for "+
 			"llama.cpp with several slots, else off")
 	flags.DurationVar(&c.Hold.Longest, "hold-longest", c.Hold.Longest, "`TIME` that a prompt is held back at most")
+	registerRules(flags, &c.Stabilise)
 	flags.DurationVar(&c.Timeouts.LameDuck, "lame-duck", c.Timeouts.LameDuck,
 		"`TIME` after SIGTERM in which requests are still taken, with /readyz at 503")
 	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")

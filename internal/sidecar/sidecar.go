@@ -31,6 +31,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
 	"github.com/ragpilot/ragpilot/internal/sidecar/state"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Options are what the API needs beside its configuration.
@@ -270,11 +271,28 @@ func (a *assembly) makeProxy() (err error) {
 		now := live.Load()
 		return now.Shadow, now.HoldOut
 	}
+	if po.Stabiliser, err = a.stabiliser(); err != nil {
+		return err
+	}
 	if cfg.Compat {
 		po.Compat = recorded.NewResults(a.memory, cfg.Limits.Tenants)
 	}
 	a.proxy, err = proxy.New(po)
 	return err
+}
+
+// stabiliser makes what keeps the beginnings of prompts as they were; nil: no rule is on. Whether a chat template takes system messages
+// behind others is not known, so the lines of an engine's prompts go into the user's messages if nothing else is said.
+func (a *assembly) stabiliser() (*stabilise.Stabiliser, error) {
+	if !a.cfg.Stabilise.Rules().Any() {
+		return nil, nil
+	}
+	c := a.cfg.Stabilise.Config()
+	c.Budget, c.MaxTenants = a.memory, a.cfg.Limits.Tenants
+	if c.Place == stabilise.PlaceAuto && a.po.Provider == nil {
+		c.Place = stabilise.PlaceUser
+	}
+	return stabilise.New(c)
 }
 
 // onlyRead answers methods other than GET and HEAD as the reference's endpoints do.

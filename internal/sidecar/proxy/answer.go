@@ -228,6 +228,9 @@ func (x *exchange) report(u usage, err error) Report {
 		Prompt: u.whole(), Cached: u.cached, Predicted: -1, Usage: u.counts(),
 		Documents: x.turn.Found, LeftOut: x.result.Deduplicated, Replaced: x.turn.Replaced, CharsSaved: x.result.CharsSaved,
 	}
+	if x.mode.planned() {
+		r.Stabilised = x.stabilised.Done
+	}
 	for _, pl := range x.turn.Plans {
 		r.Predicted = max(r.Predicted, 0) + pl.Expected
 	}

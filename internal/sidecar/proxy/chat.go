@@ -83,7 +83,11 @@ func (x *exchange) prepare() error {
 		}
 		return nil
 	}
+	b = x.stabilise(b)
 	x.body, x.model, x.session = &b, b.model, sessionOf(&x.control, &b)
+	if x.control.session == "" && x.stabilised.Begins != "" {
+		x.session = x.stabilised.Begins
+	}
 	c := x.choose()
 	x.name(&b.ids, !x.mode.asCame())
 	edits, err := x.plan(c)
@@ -154,7 +158,7 @@ func (x *exchange) plan(c conversation.Conversation) ([]edit, error) {
 	}
 	x.result.count(turn, x.body)
 	x.result.Shadow = x.mode.shadow()
-	x.rewritten = len(turn.Edits) > 0
+	x.rewritten = len(turn.Edits) > 0 || x.result.Stabilised
 	return x.body.edits(turn.Edits), nil
 }
 

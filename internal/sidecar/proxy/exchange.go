@@ -8,6 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/base/holdback"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // exchange is one prompt on its way: it is received, planned, sent and answered. What is known after each of these steps is a type of
@@ -34,22 +35,23 @@ type received struct {
 
 // sending is what was planned, and what is sent to the engine.
 type sending struct {
-	mode      mode
-	share     float64 // of sessions that are held out
-	model     string
-	session   string
-	id        string // request ID for the engine; "": none
-	indexed   bool   // the index endpoints know it by its ID
-	turn      *conversation.Forward
-	result    result
-	rewritten bool        // texts were changed, now or in earlier turns
-	send      []byte      // as it goes
-	header    http.Header // in place of the client's, where set
-	would     []byte      // in shadow mode what would have been sent, if texts are kept
-	ready     time.Time   // planned; from then on it may be held
-	cache     cloudcache.Handle
-	followed  Followed       // nil: it is not followed in the engine's cache
-	pass      *holdback.Pass // nil: it was not looked at whether to hold it
+	mode       mode
+	share      float64 // of sessions that are held out
+	model      string
+	session    string
+	id         string // request ID for the engine; "": none
+	indexed    bool   // the index endpoints know it by its ID
+	turn       *conversation.Forward
+	result     result
+	stabilised stabilise.Sent // empty: there is no stabiliser
+	rewritten  bool           // texts were changed, now or in earlier turns
+	send       []byte         // as it goes
+	header     http.Header    // in place of the client's, where set
+	would      []byte         // in shadow mode what would have been sent, if texts are kept
+	ready      time.Time      // planned; from then on it may be held
+	cache      cloudcache.Handle
+	followed   Followed       // nil: it is not followed in the engine's cache
+	pass       *holdback.Pass // nil: it was not looked at whether to hold it
 
 	followedID string    // its ID there
 	sentAt     time.Time // known if prompts are diagnosed

@@ -25,6 +25,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat/recorded"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/testkit"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 var (
@@ -232,8 +233,13 @@ func (g *goldenGroup) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.upstream = &wentThrough{}
+	off, err := stabilise.New(stabilise.Config{}) // no rule is on
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := proxy.Options{
-		Upstream: &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now,
+		Stabiliser: off,
+		Upstream:   &url.URL{Scheme: "http", Host: "engine"}, Pilot: pilot, Orders: g.store, Transport: g.upstream, Now: now,
 		Log:  slog.New(slog.DiscardHandler),
 		Live: func() (bool, float64) { return false, g.heldOut },
 	}

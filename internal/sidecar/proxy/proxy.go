@@ -25,6 +25,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 	"github.com/ragpilot/ragpilot/internal/sidecar/upstreamerr"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Index is what the proxy shares with the reference's index endpoints (package httpapi).
@@ -78,6 +79,8 @@ type Options struct {
 	Caches Caches
 	// Window is how long a prompt that begins with documents waits for others, to be planned together; 0: not at all.
 	Window time.Duration
+	// Stabiliser keeps the beginnings of prompts as they were; nil: nothing does.
+	Stabiliser *stabilise.Stabiliser
 	// Hold holds prompts back while another one computes their beginning; nil: nothing does.
 	Hold *holdback.Gate
 	// AllowedPaths are requests that are forwarded beside the usual ones: "METHOD /v1/path", with * as the last segment for
@@ -141,6 +144,7 @@ type Report struct {
 	Replaced   int // blocks of lines
 	CharsSaved int
 	Orders     []Order
+	Stabilised stabilise.Stats // what the stabiliser did, or in shadow mode would have done
 	// Before and After are the bodies as they came and went, in shadow mode as it would have gone; nil unless
 	// Options.KeepTexts.
 	Before, After []byte
@@ -220,7 +224,8 @@ func (p *Proxy) Forget(tenant, session string) bool {
 	if session == "" && p.opt.Compat != nil {
 		p.opt.Compat.Forget(tenant)
 	}
-	return p.engine.Forget(tenant, SessionName(session))
+	stabilised := p.opt.Stabiliser != nil && p.opt.Stabiliser.Forget(tenant, SessionName(session))
+	return p.engine.Forget(tenant, SessionName(session)) || stabilised
 }
 
 // Evicted takes request IDs that a tenant's engine reports as evicted, as the engine names them.

@@ -25,7 +25,8 @@ type result struct {
 	Details      []detail `json:"reorder_details"`
 	Blocks       blocks   `json:"dedup"`
 	RequestID    string   `json:"request_id,omitempty"`
-	Shadow       bool     `json:"shadow,omitempty"` // planned, but forwarded as it came
+	Stabilised   bool     `json:"stabilised,omitempty"` // by a rule of package stabilise
+	Shadow       bool     `json:"shadow,omitempty"`     // planned, but forwarded as it came
 }
 
 // ascii is JSON for a header, whose bytes clients do not read alike: what is beyond ASCII is escaped.

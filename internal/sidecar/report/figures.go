@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 	"github.com/ragpilot/ragpilot/internal/sidecar/savings"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Options configure Figures. Registry is required.
@@ -50,6 +51,8 @@ type Totals struct {
 	HeldOut    Group `json:"held_out"`
 	Plain      Group `json:"plain"` // not to be touched: switched off by the client, or without messages
 	Shadow     Group `json:"shadow"`
+	// Stabilised is what rules of the stabiliser did; zero: none is on, or none had to.
+	Stabilised stabilise.Stats `json:"stabilised,omitzero"`
 	// WouldHave is what would have been done to the requests of shadow mode.
 	WouldHave WouldHave `json:"would_have"`
 }
@@ -113,6 +116,9 @@ func (f *Figures) add(r *proxy.Report, counted bool) {
 		return
 	}
 	f.total.CharsSaved += r.CharsSaved
+	if r.Planned {
+		f.total.Stabilised = f.total.Stabilised.Sum(r.Stabilised)
+	}
 }
 
 // sampled reports whether a report is a sample of what planning saves. Both groups must be alike but for the planning: only

@@ -8,6 +8,7 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/metrics"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Groups of requests.
@@ -39,6 +40,8 @@ type counters struct {
 	chars    prometheus.Counter
 	would    prometheus.Counter
 	ttft     *prometheus.HistogramVec
+	rules    *prometheus.CounterVec
+	texts    *prometheus.CounterVec
 }
 
 func newCounters(o Options) (*counters, error) {
@@ -55,6 +58,12 @@ func newCounters(o Options) (*counters, error) {
 		ttft: set.Histograms("ragpilot_ttft_seconds", "Time to the first byte of an answer.",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 4, 8, 16, 32, 64}, "group"),
 	}
+	c.rules = set.Counters("ragpilot_stabiliser_total", "What rules of the stabiliser did: requests with tools in another order (tools), "+
+		"definitions of tools with their members in another order (schemas), lines and memories that left system texts (volatile, memories).",
+		"rule")
+	c.texts = set.Counters("ragpilot_stabiliser_texts_total", "What the stabiliser did beside: texts that were sent again in earlier turns "+
+		"(again), messages in which the form of its notes was fenced (fenced), and what it left as it came because it was not certain (kept).",
+		"what")
 	if o.Provider != nil {
 		cloudMetrics(set, o.Provider)
 	}
@@ -75,6 +84,9 @@ func (c *counters) answered(r *proxy.Report, counted bool) {
 		saved = c.would
 	}
 	saved.Add(float64(max(r.CharsSaved, 0)))
+	if group == planned {
+		c.stabilised(&r.Stabilised)
+	}
 	if counted {
 		c.tokens.WithLabelValues("prompt", group).Add(float64(r.Prompt))
 		c.tokens.WithLabelValues("cached", group).Add(float64(r.Cached))
@@ -85,6 +97,18 @@ func (c *counters) answered(r *proxy.Report, counted bool) {
 }
 
 // cloudMetrics read a provider's account when they are asked for.
+func (c *counters) stabilised(s *stabilise.Stats) {
+	if *s == (stabilise.Stats{}) {
+		return
+	}
+	for rule, n := range map[string]int64{"tools": s.Tools, "schemas": s.Schemas, "volatile": s.Volatile, "memories": s.Memories} {
+		c.rules.WithLabelValues(rule).Add(float64(n))
+	}
+	for what, n := range map[string]int64{"again": s.Again, "fenced": s.Fenced, "kept": s.Kept} {
+		c.texts.WithLabelValues(what).Add(float64(n))
+	}
+}
+
 func cloudMetrics(set *metrics.Set, p *cloudcache.Provider) {
 	for kind, of := range map[string]func(cloudcache.Account) int{
 		"plain":      func(a cloudcache.Account) int { return a.Plain },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/internal/base/holdback"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Config says how a server runs. Start from [Default]: the zero Config is not valid. Fields are described in
@@ -87,6 +88,8 @@ type Config struct {
 	Plan Plan `yaml:"plan"`
 	// Hold says when a prompt is held back while another one computes its beginning.
 	Hold Hold `yaml:"hold"`
+	// Stabilise says what is kept as it was at the beginning of prompts.
+	Stabilise Stabilise `yaml:"stabilise"`
 	// Workers and MaxTokens are options of the reference. The first has no effect here, see [Config.Warnings]; the second is shown
 	// by /health and bounds nothing.
 	Workers   int `yaml:"workers"`
@@ -161,6 +164,40 @@ type Hold struct {
 	Longest time.Duration `yaml:"longest"`
 	// Tokens is how many tokens the other one must be computing, as estimated at four bytes each.
 	Tokens int `yaml:"tokens"`
+}
+
+// Stabilise are the rules of package stabilise, each off by default.
+type Stabilise struct {
+	// Tools keep their order in a conversation; new ones come behind.
+	Tools bool `yaml:"tools"`
+	// Schemas: the members of tools' definitions stand in a fixed order.
+	Schemas bool `yaml:"schemas"`
+	// Volatile: lines with the time, and those that a pattern matches, leave the system text.
+	Volatile bool `yaml:"volatile"`
+	// Patterns are regular expressions that are matched with each line of system texts.
+	Patterns []string `yaml:"patterns"`
+	// Memories leave the system text.
+	Memories bool `yaml:"memories"`
+	// Markers say where memories begin: "<name>", "## Name" or "Name:"; none: stabilise.DefaultMarkers.
+	Markers []string `yaml:"markers"`
+	// Place is how what leaves the system text is sent: system (as a system message of its own), user (as a note in a user's message) or
+	// auto (system for a provider that takes it, else user).
+	Place string `yaml:"place"`
+}
+
+// Rules returns the rules that are on.
+func (s *Stabilise) Rules() stabilise.Rules {
+	return stabilise.Rules{Tools: s.Tools, Schemas: s.Schemas, Volatile: s.Volatile, Memories: s.Memories}
+}
+
+// Config returns what a stabiliser is made from, but for its memory.
+func (s *Stabilise) Config() stabilise.Config {
+	c := stabilise.Config{Rules: s.Rules(), Patterns: s.Patterns}
+	if len(s.Markers) > 0 {
+		c.Markers = s.Markers
+	}
+	c.Place, _ = stabilise.ParsePlace(s.Place) // validated
+	return c
 }
 
 // What Hold.Until can be.
@@ -255,6 +292,7 @@ func Default() Config {
 		ChunkModulus:   13,
 		DiagnosisBytes: 64 << 20,
 		Trace:          Trace{Sample: 1},
+		Stabilise:      Stabilise{Place: stabilise.PlaceNames[stabilise.PlaceAuto]},
 		Hold:           Hold{Until: HoldAuto, Longest: holdback.DefaultLongest, Tokens: holdback.DefaultTokens},
 		Memory:         Memory{Extract: "verbatim", Embedder: byname.Auto},
 		Limits: Limits{
@@ -299,7 +337,9 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // clone copies what Config points to.
 func (c Config) clone() Config {
 	c.Keys, c.Prices, c.Engines = slices.Clone(c.Keys), slices.Clone(c.Prices), slices.Clone(c.Engines)
-	for _, list := range []*[]string{&c.AllowedHosts, &c.AllowedOrigins, &c.AdminHosts, &c.AllowedPaths} {
+	for _, list := range []*[]string{
+		&c.AllowedHosts, &c.AllowedOrigins, &c.AdminHosts, &c.AllowedPaths, &c.Stabilise.Patterns, &c.Stabilise.Markers,
+	} {
 		*list = slices.Clone(*list)
 	}
 	return c

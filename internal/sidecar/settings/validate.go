@@ -14,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot/profile"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tenant"
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // ErrBadConfig is wrapped by every error about a configuration.
@@ -64,6 +65,7 @@ func (c Config) Validate() error {
 	p.oneOf("log_level", c.LogLevel, "debug", "info", "warning", "error")
 	p.oneOf("log_format", c.LogFormat, "text", "json")
 	p.oneOf("hold.until", c.Hold.Until, HoldAuto, HoldOff, HoldFirstToken, HoldAnswer)
+	p.checkStabilise(&c.Stabilise)
 	p.oneOf("cloud_provider", c.CloudProvider, "", "anthropic", "openai", "minimax")
 	if c.CloudBaseURL != "" {
 		p.checkBase("cloud_base_url", c.CloudBaseURL)
@@ -103,6 +105,20 @@ func (p *problems) checkDiagnosis(c Config) {
 
 // leastDiagnosis has room for the prompts of a few conversations.
 const leastDiagnosis = 1 << 20
+
+// checkStabilise checks each pattern and marker, also where the rule is off.
+func (p *problems) checkStabilise(s *Stabilise) {
+	p.oneOf("stabilise.place", s.Place, stabilise.PlaceNames...)
+	all := func(field string, list []string, check func(string) error) {
+		for i, text := range list {
+			if err := check(text); err != nil {
+				p.add(fmt.Sprintf("%s[%d]", field, i), text, err.Error())
+			}
+		}
+	}
+	all("stabilise.patterns", s.Patterns, stabilise.CheckPattern)
+	all("stabilise.markers", s.Markers, stabilise.CheckMarker)
+}
 
 func (p *problems) oneOf(field, value string, want ...string) {
 	names := strings.TrimPrefix(strings.Join(want, ", "), ", ") // the empty one, if allowed, comes first
