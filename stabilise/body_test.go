@@ -94,7 +94,7 @@ func TestChatEdges(t *testing.T) {
 		},
 		step{
 			`{'messages':[{'role':'system','content':'A\nBuild 1'},{'role':'user','content':'u'},{'role':'assistant','tool_calls':[]},{'role':'tool','content':'1'},{'role':'tool','content':'2'}]}`,
-			`{'messages':[{'role':'system','content':'A\n'},{'role':'user','content':'u'},{'role':'assistant','tool_calls':[]},{'role':'tool','content':'1'},{'role':'tool','content':'2'}]}`,
+			`{'messages':[{'role':'system','content':'A\n'},{'role':'user','content':'u'},{'role':'assistant','tool_calls':[]},{'role':'tool','content':'1'},{'role':'tool','content':'2'},{'role':'system','content':'Build 1'}]}`,
 		},
 	)
 }

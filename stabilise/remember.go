@@ -149,6 +149,8 @@ type turn struct {
 	named  bool  // its conversation, or its user, has a name: all of its beginning is the same person's
 	chains []sum // of its messages; the last is the one that its texts go behind
 	pieces []piece
+	// closed reports whether nothing may stand behind a message but the last: it is the first of results that belong together.
+	closed func(message int) bool
 }
 
 // sent returns what is sent behind the messages of a request, the last first, and remembers it. O(messages).
@@ -214,24 +216,23 @@ func (t *table) before(q *turn, known *entry) (l *link, made int) {
 			break
 		}
 	}
-	if q.named {
-		return l, 0
-	}
-	return l.harmless(q.pieces)
-}
-
-// harmless returns a link without the texts that may be another user's: all but the time, and what this request says itself.
-func (l *link) harmless(said []piece) (out *link, made int) {
 	own := map[string]bool{}
-	for _, p := range said {
+	for _, p := range q.pieces {
 		own[p.text] = true
 	}
-	may := func(p piece) bool { return p.clock || own[p.text] }
+	return l.only(func(l *link, p piece) bool {
+		// Without a name all but the time may be another user's, if this request does not say it itself.
+		return (q.named || p.clock || own[p.text]) && !q.closed(l.message)
+	})
+}
+
+// only returns a link without the texts that may not be sent, and the bytes that were made for it.
+func (l *link) only(may func(*link, piece) bool) (out *link, made int) {
 	var all []*link
 	last := -1 // of all, the earliest that loses something
 	for ; l != nil; l = l.before {
 		all = append(all, l)
-		if slices.ContainsFunc(l.pieces, func(p piece) bool { return !may(p) }) {
+		if slices.ContainsFunc(l.pieces, func(p piece) bool { return !may(l, p) }) {
 			last = len(all) - 1
 		}
 	}
@@ -242,7 +243,7 @@ func (l *link) harmless(said []piece) (out *link, made int) {
 		}
 		n := &link{chain: l.chain, message: l.message, before: out}
 		for _, p := range l.pieces {
-			if may(p) {
+			if may(l, p) {
 				n.pieces = append(n.pieces, p)
 			}
 		}

@@ -61,7 +61,8 @@ func (s *Stabiliser) Move(c Conversation, messages []Message, user bool) Moved {
 	if !named {
 		key = nextSum(key, head)
 	}
-	q := &turn{owner: c.Name, named: named, pieces: f.out}
+	isTool := func(i int) bool { return i < len(messages) && messages[i].Role == conversation.Tool }
+	q := &turn{owner: c.Name, named: named, pieces: f.out, closed: func(i int) bool { return isTool(first+i) && isTool(first+i+1) }}
 	for i := first; i <= end; i++ {
 		key = nextSum(key, messages[i].Sum)
 		q.chains = append(q.chains, key)
@@ -72,8 +73,7 @@ func (s *Stabiliser) Move(c Conversation, messages []Message, user bool) Moved {
 			done.Again += int64(len(l.pieces))
 		}
 		i := first + l.message
-		tools := messages[i].Role == conversation.Tool && i+1 < len(messages) && messages[i+1].Role == conversation.Tool
-		if len(l.pieces) > 0 && !tools { // results may belong together
+		if len(l.pieces) > 0 {
 			out.Behind[i] = joined(l.pieces)
 			if !out.System {
 				out.Behind[i] = notes.Moved(out.Behind[i])

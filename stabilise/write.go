@@ -174,8 +174,10 @@ func (w *writer) behind(t *table, q *turn, key sum) {
 		key = nextSum(key, xxh3.HashString128(strings.Join(w.texts, "\x00")))
 	}
 	if b.list.Type == gjson.String {
+		q.closed = func(int) bool { return false }
 		q.chains = []sum{nextSum(key, sumOf(gjson.Parse(`{"role":"user","content":`+b.list.Raw+`}`)))}
 	} else {
+		q.closed = func(i int) bool { return b.result(b.first+i) && b.result(b.first+i+1) }
 		for _, m := range b.items[b.first : end+1] {
 			key = nextSum(key, sumOf(m))
 			q.chains = append(q.chains, key)
@@ -205,8 +207,6 @@ func (w *writer) note(i int, pieces []piece) {
 		w.edits = append(w.edits,
 			edit{b.list.Index, b.list.Index, `[{"role":"user","content":`}, edit{ends(b.list), ends(b.list), "}," + w.message(said) + "]"})
 		return
-	case b.result(i) && b.result(i+1):
-		return // nothing may stand between results that belong together
 	}
 	m := b.items[i]
 	if w.place == PlaceUser && m.Get("role").Str == "user" && !twice(m) {
