@@ -299,56 +299,51 @@ func textOf(part gjson.Result) (v gjson.Result, ok bool) {
 // marks are members that tell a provider what to cache. They are no part of the prompt.
 var marks = []string{"cache_control", "prompt_cache_breakpoint"}
 
-func hasMark(raw string) bool {
-	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(raw, m) })
-}
-
-// unmarked returns JSON without marks.
-func unmarked(v gjson.Result) string {
-	if !hasMark(v.Raw) || !v.IsObject() && !v.IsArray() {
-		return v.Raw
-	}
-	var b strings.Builder
-	v.ForEach(func(key, value gjson.Result) bool {
-		if !slices.Contains(marks, key.Str) {
-			b.WriteString(key.Raw)
-			b.WriteByte(':')
-			b.WriteString(unmarked(value))
-			b.WriteByte(',')
-		}
-		return true
-	})
-	return b.String()
-}
-
-// sumOf stands for all that an engine reads of a message: a content that is one text part is the same as the text.
+// sumOf stands for all that an engine reads of a message, however it is laid out: without marks, and a content that is one text is the same
+// as a list with one text part.
 func sumOf(m gjson.Result) sum {
-	content := m.Get("content")
-	if content.Type != gjson.String && !hasMark(m.Raw) {
-		if !content.IsArray() || content.Get("#").Int() != 1 {
-			return xxh3.HashString128(m.Raw)
-		}
-	}
 	h := xxh3.New()
 	m.ForEach(func(key, value gjson.Result) bool {
-		_, _ = h.WriteString(key.Str + ":")
 		switch {
 		case slices.Contains(marks, key.Str):
-		case key.Str == "content" && value.IsArray():
+		case key.Str != "content":
+			_, _ = h.WriteString(key.Raw)
+			hash(h, value)
+		case value.Type == gjson.String:
+			_, _ = h.WriteString("content[text" + value.Raw + "]")
+		default:
+			_, _ = h.WriteString("content[")
 			value.ForEach(func(_, part gjson.Result) bool {
-				if t, ok := textOf(part); ok && part.Get("type").Str != "output_text" {
-					_, _ = h.WriteString(t.Raw)
+				if t, ok := textOf(part); ok {
+					_, _ = h.WriteString("text" + t.Raw)
 				} else {
-					_, _ = h.WriteString(unmarked(part))
+					hash(h, part)
 				}
 				return true
 			})
-		default:
-			_, _ = h.WriteString(unmarked(value))
+			_, _ = h.WriteString("]")
 		}
 		return true
 	})
 	return h.Sum128()
+}
+
+// hash writes JSON into a hash, without marks and white space.
+func hash(h *xxh3.Hasher, v gjson.Result) {
+	if !v.IsObject() && !v.IsArray() {
+		_, _ = h.WriteString(v.Raw)
+		return
+	}
+	_, _ = h.WriteString(v.Raw[:1])
+	v.ForEach(func(key, value gjson.Result) bool {
+		if !slices.Contains(marks, key.Str) {
+			_, _ = h.WriteString(key.Raw + ":")
+			hash(h, value)
+			_, _ = h.WriteString(",")
+		}
+		return true
+	})
+	_, _ = h.WriteString("}")
 }
 
 // begins stands for the system texts as they are sent, and the messages up to the first of the user.
@@ -362,9 +357,9 @@ func (w *writer) begins() sum {
 		return h.Sum128()
 	}
 	for _, m := range w.b.items[w.b.first:] {
-		s := xxh3.HashString128(repeat.WithoutIDs(m.Raw))
-		if !strings.Contains(m.Raw, "EXTERNAL_UNTRUSTED_CONTENT") {
-			s = sumOf(m)
+		s := sumOf(m)
+		if bare := repeat.WithoutIDs(m.Raw); bare != m.Raw {
+			s = xxh3.HashString128(bare)
 		}
 		_, _ = fmt.Fprint(h, s.Hi, s.Lo)
 		if m.Get("role").Str == "user" {

@@ -222,7 +222,7 @@ func (w *world) check(k *talk, raw, out []byte, lines []string, prefill bool) (s
 	var rest []said
 	for i, s := range sent {
 		if i == 0 {
-			for _, l := range strings.Split(s.text, "\n") {
+			for l := range strings.SplitSeq(s.text, "\n") {
 				has[l] = true
 			}
 			if strings.Contains(s.text, "Current time") || strings.Contains(s.text, "likes") || strings.Contains(s.text, "Build") {
@@ -288,7 +288,7 @@ func (w *world) check(k *talk, raw, out []byte, lines []string, prefill bool) (s
 }
 
 // unfit takes away what a conversation without a name may lose in earlier turns.
-func unfit(all []said, place stabilise.Place, w *world) (out []said) {
+func (w *world) unfit(all []said) (out []said) {
 	for i, s := range all {
 		lines, ok := w.moved(i, s)
 		if !ok {
@@ -325,7 +325,7 @@ func (w *world) request(k *talk) {
 	}
 	before, now := k.before, sent
 	if k.name == "" {
-		before, now = unfit(before, w.place, w), unfit(now, w.place, w)
+		before, now = w.unfit(before), w.unfit(now)
 	}
 	if k.before != nil && (!k.shared || k.name != "") && (len(now) < len(before) || !slices.Equal(now[:len(before)], before)) {
 		w.t.Fatalf("talk %d: earlier turns changed:\n%q\n%q", k.id, before, now)
