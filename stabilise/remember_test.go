@@ -112,6 +112,11 @@ func TestBound(t *testing.T) {
 			t.Errorf("turn %d was forgotten, though it was used", turn)
 		}
 	}
+	body := asking("06:00", "- m", messages[0], messages[1], "b", "c")
+	branch := string(s.Body(stabilise.Chat, stabilise.Conversation{Name: "long"}, body).Body)
+	if !strings.Contains(branch, "04:01") {
+		t.Errorf("a turn before those in use was forgotten: %s", branch)
+	}
 	if strings.Contains(got, "04:39") {
 		t.Error("the last turn was not forgotten")
 	}
