@@ -49,8 +49,7 @@ func Stabilised[M any](s *stabilise.Stabiliser, name string, messages []M, f For
 				at++
 				return texts[at-1]
 			})
-			empty := !slices.ContainsFunc(texts, func(t string) bool { return t != "" }) && len(read[i].Other) == 0
-			if empty && !f.KeepEmpty && read[i].Role == conversation.System {
+			if read[i].Role == conversation.System && !f.KeepEmpty && nothing(texts, read[i].Other) {
 				continue
 			}
 			if f.Clean != nil && read[i].Role == conversation.System {
@@ -70,6 +69,12 @@ func Stabilised[M any](s *stabilise.Stabiliser, name string, messages []M, f For
 		}
 	}
 	return out, moved.Begins
+}
+
+// nothing reports whether nothing stays of a message.
+func nothing(texts []string, other []any) bool {
+	said := slices.ContainsFunc(texts, func(t string) bool { return t != "" })
+	return !said && !slices.ContainsFunc(other, func(o any) bool { return o != "" })
 }
 
 // StabilisedTools returns the tools of a call in their order and form. label returns a tool's name, and form a copy of a tool whose schema

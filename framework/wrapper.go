@@ -7,6 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // WrapOptions are what the wrappers of other frameworks can be configured with.
@@ -19,6 +20,8 @@ type WrapOptions struct {
 	NoHold bool
 	// NoHint and ToolResults are those of [Options]. Wrappers of retrievers ignore them.
 	NoHint, ToolResults bool
+	// Stabiliser keeps the beginnings of prompts as they were; nil: none does. Wrappers of retrievers ignore it.
+	Stabiliser *stabilise.Stabiliser
 }
 
 // NewWrapOptions returns the options that some functions set.

@@ -11,6 +11,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // ModelOptions configure [Model].
@@ -23,25 +24,33 @@ type ModelOptions struct {
 	// that reads a file three times sends it once. The replacements depend on the contents of the request alone. Off by default,
 	// because it was not measured how well models answer with such notes. Text with the form of a note in a result is always fenced.
 	ToolResults bool
+	// Stabiliser keeps the beginnings of prompts as they were: the order of tools, the members of their schemas, lines with the time,
+	// memories; see [stabilise.Config]. What leaves the system instruction becomes a note in a user's content. Name the conversation in the
+	// context, see [framework.WithConversation]. Nil: none.
+	Stabiliser *stabilise.Stabiliser
 }
 
 type llm struct {
 	model.LLM
-	turns *framework.Calls
+	turns      *framework.Calls
+	stabiliser *stabilise.Stabiliser
 }
 
 // Model returns a model that calls inner and keeps the pilot informed; see the package's documentation. Keep one for all
 // calls: it remembers what it sent in earlier turns. It is safe for concurrent use if inner is. The caller's request is not
 // changed.
 func Model(pilot *contextpilot.Pilot, inner model.LLM, o ModelOptions) model.LLM {
-	return &llm{inner, framework.WrapOptions{Scope: o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults}.Calls(pilot)}
+	calls := framework.WrapOptions{Scope: o.Scope, NoHint: o.NoHint, ToolResults: o.ToolResults}.Calls(pilot)
+	return &llm{inner, calls, o.Stabiliser}
 }
 
 // GenerateContent calls inner, with the request's plan worked into the contents if there is one. The outcome is
 // reported to the pilot when the sequence ends, or when its reader stops.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		call := m.turns.Begin(framework.ConversationFrom(ctx), read(req))
+		name := framework.ConversationFrom(ctx)
+		req := stabilised(m.stabiliser, name, req)
+		call := m.turns.Begin(name, read(req))
 		heard := false
 		var usage *genai.GenerateContentResponseUsageMetadata
 		defer func() { call.End(outcome(heard, usage)) }() // also when inner panics
@@ -83,15 +92,17 @@ func contents(req *model.LLMRequest) []*genai.Content {
 }
 
 // read returns a request's contents as they are looked at, the system's first.
-func read(req *model.LLMRequest) []framework.Message {
-	contents := contents(req)
+func read(req *model.LLMRequest) []framework.Message { return readContents(contents(req), head(req)) }
+
+// readContents returns contents as they are looked at. The first head of them are the system's.
+func readContents(contents []*genai.Content, head int) []framework.Message {
 	out := make([]framework.Message, len(contents))
 	for i, c := range contents {
 		m := &out[i]
 		switch {
 		case c == nil:
 			continue
-		case i < head(req):
+		case i < head:
 			m.Role = conversation.System
 		case slices.ContainsFunc(c.Parts, isResult):
 			m.Role = conversation.Tool
@@ -133,15 +144,18 @@ func sent(req *model.LLMRequest, with []framework.Replacement) *model.LLMRequest
 		return req
 	}
 	out := *req
-	out.Contents = framework.Replace(contents(req), with, func(c *genai.Content, text func(conversation.Text) string) *genai.Content {
-		content := *c
-		content.Parts = slices.Clone(content.Parts)
-		for i, part := range content.Parts {
-			content.Parts[i] = visited(part, text)
-		}
-		return &content
-	})[head(req):]
+	out.Contents = framework.Replace(contents(req), with, visitedContent)[head(req):]
 	return &out
+}
+
+// visitedContent calls visit for each text of a content, and returns a copy with what that returns.
+func visitedContent(c *genai.Content, visit func(conversation.Text) string) *genai.Content {
+	content := *c
+	content.Parts = slices.Clone(content.Parts)
+	for i, part := range content.Parts {
+		content.Parts[i] = visited(part, visit)
+	}
+	return &content
 }
 
 // visited calls visit for each text of a part, and returns the part with what that returns, copied if it is another one.

@@ -12,11 +12,14 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 type chat struct {
-	inner model.BaseChatModel
-	turns *framework.Calls
+	inner      model.BaseChatModel
+	turns      *framework.Calls
+	stabiliser *stabilise.Stabiliser // nil: none
+	bound      []*schema.ToolInfo    // that inner was given
 }
 
 // toolChat is a chat whose inner model can be given tools; only it has the method, so that a graph that looks for it gets
@@ -34,7 +37,8 @@ var (
 // ChatModel returns a model that calls inner and keeps the pilot informed; see the package's documentation. It is safe for
 // concurrent use if inner is, and implements [model.ToolCallingChatModel] if inner does.
 func ChatModel(pilot *contextpilot.Pilot, inner model.BaseChatModel, opts ...Option) model.BaseChatModel {
-	c := &chat{inner: inner, turns: framework.NewWrapOptions(opts).Calls(pilot)}
+	o := framework.NewWrapOptions(opts)
+	c := &chat{inner: inner, turns: o.Calls(pilot), stabiliser: o.Stabiliser}
 	if tools, ok := inner.(model.ToolCallingChatModel); ok {
 		return toolChat{c, tools}
 	}
@@ -47,12 +51,14 @@ func (c toolChat) WithTools(tools []*schema.ToolInfo) (model.ToolCallingChatMode
 	if err != nil {
 		return nil, err
 	}
-	return toolChat{&chat{inner: inner, turns: c.turns}, inner}, nil
+	return toolChat{&chat{inner: inner, turns: c.turns, stabiliser: c.stabiliser, bound: tools}, inner}, nil
 }
 
 // Generate calls inner, with the request's plan worked into the messages if there is one.
 func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (answer *schema.Message, err error) {
-	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
+	name := framework.ConversationFrom(ctx)
+	input, opts = c.stabilised(name, input, opts)
+	call := c.turns.Begin(name, read(input))
 	defer func() { call.End(outcome(answer)) }() // also when inner panics: nothing else would take the request back
 	return c.inner.Generate(ctx, framework.Replace(input, call.Replacements, visited), opts...)
 }
@@ -61,7 +67,9 @@ func (c *chat) Generate(ctx context.Context, input []*schema.Message, opts ...mo
 func (c *chat) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (out *schema.StreamReader[*schema.Message],
 	err error,
 ) {
-	call := c.turns.Begin(framework.ConversationFrom(ctx), read(input))
+	name := framework.ConversationFrom(ctx)
+	input, opts = c.stabilised(name, input, opts)
+	call := c.turns.Begin(name, read(input))
 	defer func() {
 		if out == nil {
 			call.End(outcome(nil))

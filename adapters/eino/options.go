@@ -3,6 +3,7 @@ package eino
 import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/stabilise"
 )
 
 // Option changes what [Retriever] and [ChatModel] do.
@@ -25,6 +26,14 @@ func WithoutHint() Option { return func(o *framework.WrapOptions) { o.NoHint = t
 // the caller's are not changed. Off by default: how well models answer with such notes was not measured; what has their form
 // in a result is fenced in any case. [Retriever] does not look at it.
 func WithToolResults() Option { return func(o *framework.WrapOptions) { o.ToolResults = true } }
+
+// WithStabiliser keeps the beginnings of prompts as they were: the order of tools, the members of their schemas, lines with the time,
+// memories; see [stabilise.Config]. What leaves the system message becomes a note in a user's message, or a system message of its own with
+// [stabilise.PlaceSystem], for models that take these behind others. Name the conversation in the context, see
+// [framework.WithConversation]. [Retriever] does not look at it.
+func WithStabiliser(s *stabilise.Stabiliser) Option {
+	return func(o *framework.WrapOptions) { o.Stabiliser = s }
+}
 
 // WithoutHold keeps a retriever's plans away from [ChatModel], for a retriever whose documents go to a model that is not
 // wrapped while another model of the same pilot is: a held plan that no wrapped model claims counts as not sent, see

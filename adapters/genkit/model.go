@@ -16,11 +16,13 @@ import (
 // Middleware returns a middleware for models that keeps the pilot informed; see the package's documentation. Keep one for
 // all calls of a model: it remembers what it sent in earlier turns. It is safe for concurrent use.
 func Middleware(pilot *contextpilot.Pilot, opts ...Option) ai.ModelMiddleware {
-	turns := framework.NewWrapOptions(opts).Calls(pilot)
+	o := framework.NewWrapOptions(opts)
+	turns := o.Calls(pilot)
 	return func(next ai.ModelFunc) ai.ModelFunc {
 		return func(ctx context.Context, req *ai.ModelRequest, stream ai.ModelStreamCallback) (answer *ai.ModelResponse, err error) {
-			req = withDocuments(req)
-			call := turns.Begin(framework.ConversationFrom(ctx), read(req.Messages))
+			name := framework.ConversationFrom(ctx)
+			req = stabilised(o.Stabiliser, name, withDocuments(req))
+			call := turns.Begin(name, read(req.Messages))
 			heard := false
 			if stream != nil {
 				inner := stream
