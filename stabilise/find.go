@@ -3,7 +3,7 @@ package stabilise
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -221,6 +221,7 @@ func sectionEnd(text string, at, level int, paragraph bool) int {
 // takeLines takes lines out that a pattern matches, and sentences that say what time it is.
 func (f *finder) takeLines(text string) string {
 	guarded := f.guarded(text)
+	spans := slices.DeleteFunc(volatile.Find(text), func(s volatile.Span) bool { return s.Kind != volatile.Clock })
 	var cuts []cut
 	fenced := false // in a block of code
 	for at := 0; at < len(text); {
@@ -228,18 +229,23 @@ func (f *finder) takeLines(text string) string {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 		}
-		kind, units := f.units(line, fenced)
+		n := 0
+		for n < len(spans) && spans[n].From < at+len(line) {
+			n++
+		}
+		kind, units := f.units(text, cut{at, at + len(line)}, spans[:n], fenced)
+		spans = spans[n:]
 		for _, u := range units {
-			if guarded(at + u.from) {
+			if guarded(u.from) {
 				f.kept++
 				continue
 			}
-			c := cut{at + u.from, at + u.to}
-			if strings.TrimSpace(line[:u.from]+line[u.to:]) == "" {
+			c := u
+			if strings.TrimSpace(text[at:u.from]+text[u.to:at+len(line)]) == "" {
 				c = cut{at, next}
 			}
 			cuts = append(cuts, c)
-			f.add(kind, strings.TrimSpace(line[u.from:u.to]), kind == "clock")
+			f.add(kind, strings.TrimSpace(text[u.from:u.to]), kind == "clock")
 			f.lines++
 		}
 		at = next
@@ -248,57 +254,87 @@ func (f *finder) takeLines(text string) string {
 }
 
 // units returns what of a line is moved, and why.
-func (f *finder) units(line string, fenced bool) (kind string, out []cut) {
+func (f *finder) units(text string, line cut, spans []volatile.Span, fenced bool) (kind string, out []cut) {
+	body := text[line.from:line.to]
 	for i, p := range f.s.patterns {
-		if strings.TrimSpace(line) != "" && p.MatchString(line) {
-			return fmt.Sprintf("pattern %d", i), []cut{{0, len(line)}}
+		if strings.TrimSpace(body) != "" && p.MatchString(body) {
+			return fmt.Sprintf("pattern %d", i), []cut{line}
 		}
 	}
-	if fenced {
+	if fenced || len(spans) == 0 {
 		return "", nil
 	}
-	return "clock", clocks(line)
+	return "clock", clocks(text, line, spans)
 }
-
-// present are words by which a text says that a time is the present one.
-var present = regexp.MustCompile(`(?i)\bcurrent|\bnow\b|\btoday|\b(local|system|server|present|user'?s?) (date|time)|\bit is\b|` +
-	`^\W*(date|time|date and time|datetime|timestamp|clock|datum|uhrzeit|zeit|fecha|hora|heure|data|ora|tijd)\s*[:=]|` +
-	`\bheute|\bjetzt\b|\baktuell|\bderzeit|\baujourd'hui|\bactuelle?|\bmaintenant|\bhoy\b|\bahora\b|(fecha|hora) actual|\boggi\b|\badesso\b|` +
-	`\battuale|\bhoje\b|\bagora\b|\batual\b|\bvandaag\b|\bhuidige|今天|今日|当前|當前|现在|現在|오늘|현재`)
 
 // maxWords is how many words a sentence has at most beside the time that it says: longer ones say something else.
 const maxWords = 12
 
 // clocks returns the sentences of a line that say what time it is.
-func clocks(line string) []cut {
-	body := strings.TrimSpace(line)
-	if body == "" || !present.MatchString(line) || strings.HasPrefix(body, `"`) || strings.ContainsAny(body, "{}") || !wholeTags(body) {
+func clocks(text string, line cut, spans []volatile.Span) (out []cut) {
+	body := strings.TrimSpace(text[line.from:line.to])
+	if strings.HasPrefix(body, `"`) || strings.ContainsAny(body, "{}") || !wholeTags(body) {
 		return nil
 	}
-	var spans []volatile.Span
-	for _, s := range volatile.Find(line) {
-		if s.Kind == volatile.Clock {
-			spans = append(spans, s)
+	for _, s := range sentences(text, line, spans) {
+		n := 0
+		for n < len(spans) && spans[n].From < s.to {
+			n++
 		}
-	}
-	if len(spans) == 0 {
-		return nil
-	}
-	var out []cut
-	for _, s := range sentences(line, spans) {
-		words := len(strings.FieldsFunc(line[s.from:s.to], func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }))
-		has := false
-		for _, c := range spans {
-			if c.From >= s.from && c.To <= s.to {
-				has = true
-				words -= len(strings.FieldsFunc(line[c.From:c.To], func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
-			}
+		if n == 0 {
+			continue
 		}
-		if has && words <= maxWords && present.MatchString(line[s.from:s.to]) {
+		words, at := 0, s.from
+		for _, c := range spans[:n] {
+			words += countWords(text[at:c.From], maxWords+1-words)
+			at = c.To
+		}
+		words += countWords(text[at:max(at, s.to)], maxWords+1-words)
+		if spans = spans[n:]; words <= maxWords && saysNow(text[s.from:s.to]) {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// countWords counts words, up to a number.
+func countWords(text string, most int) (n int) {
+	for range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
+		if n++; n >= most {
+			break
+		}
+	}
+	return n
+}
+
+// Words by which a text says that a time is the present one. A space stands for what is no letter.
+var (
+	presentWords = []string{
+		" current", " now ", " today", " local time ", " local date ", " system time ", " system date ", " server time ", " server date ",
+		" present time ", " present date ", " user s time ", " user s date ", " it is ", " heute", " jetzt ", " aktuell", " derzeit",
+		" aujourd hui", " actuelle", " maintenant ", " hoy ", " ahora ", " fecha actual ", " hora actual ", " oggi ", " adesso ", " attuale",
+		" hoje ", " agora ", " atual ", " vandaag ", " huidige",
+	}
+	presentSigns  = []string{"今天", "今日", "当前", "當前", "现在", "現在", "오늘", "현재"}
+	presentLabels = map[string]bool{
+		"date": true, "time": true, "date and time": true, "datetime": true, "timestamp": true, "clock": true, "datum": true, "uhrzeit": true,
+		"zeit": true, "fecha": true, "hora": true, "heure": true, "data": true, "ora": true, "tijd": true,
+	}
+)
+
+// saysNow reports whether a sentence says that a time is the present one.
+func saysNow(sentence string) bool {
+	low := strings.ToLower(sentence)
+	label, _, found := strings.Cut(strings.TrimLeftFunc(low, func(r rune) bool { return !unicode.IsLetter(r) }), ":")
+	if !found {
+		label, _, found = strings.Cut(label, "=")
+	}
+	if found && presentLabels[strings.Trim(label, " *_`")] {
+		return true
+	}
+	words := " " + strings.Join(strings.FieldsFunc(low, func(r rune) bool { return !unicode.IsLetter(r) }), " ") + " "
+	return slices.ContainsFunc(presentWords, func(w string) bool { return strings.Contains(words, w) }) ||
+		slices.ContainsFunc(presentSigns, func(w string) bool { return strings.Contains(low, w) })
 }
 
 // wholeTags reports whether a line has no tag, or is one element: <now>…</now>.
@@ -316,24 +352,23 @@ func wholeTags(body string) bool {
 
 // sentences cuts a line behind a full stop that a space and something else than a small letter or a digit follow, but not inside a time.
 // The space belongs to the sentence in front of it.
-func sentences(line string, spans []volatile.Span) []cut {
+func sentences(text string, line cut, spans []volatile.Span) []cut {
 	var out []cut
-	from := 0
-	for i := 0; i+2 < len(line); i++ {
-		if !strings.ContainsRune(".!?", rune(line[i])) || line[i+1] != ' ' {
+	from := line.from
+	for i := line.from; i+2 < line.to; i++ {
+		if c := text[i]; c != '.' && c != '!' && c != '?' || text[i+1] != ' ' {
 			continue
 		}
-		if r, _ := utf8.DecodeRuneInString(line[i+2:]); unicode.IsLower(r) || r == ' ' || unicode.IsDigit(r) {
+		if r, _ := utf8.DecodeRuneInString(text[i+2:]); unicode.IsLower(r) || r == ' ' || unicode.IsDigit(r) {
 			continue
 		}
-		inside := false
-		for _, s := range spans {
-			inside = inside || i >= s.From && i+1 < s.To
+		for len(spans) > 0 && spans[0].To <= i+1 {
+			spans = spans[1:]
 		}
-		if !inside {
+		if len(spans) == 0 || i < spans[0].From {
 			out = append(out, cut{from, i + 2})
 			from = i + 2
 		}
 	}
-	return append(out, cut{from, len(line)})
+	return append(out, cut{from, line.to})
 }
