@@ -39,7 +39,7 @@ type link struct {
 }
 
 // linkBytes is what a link takes beside its texts, with its entry in the table.
-const linkBytes = 360
+const linkBytes = 280
 
 func (l *link) weight() int {
 	n := linkBytes

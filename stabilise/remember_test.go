@@ -1,12 +1,16 @@
 package stabilise_test
 
 import (
+	"bytes"
 	"fmt"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/base/budget"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/stabilise"
 )
 
@@ -182,5 +186,42 @@ func BenchmarkBody(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Body(stabilise.Chat, stabilise.Conversation{}, body)
+	}
+}
+
+// What counts in the budget is about what is held.
+func TestWeight(t *testing.T) {
+	testkit.NotUnderRace(t)
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for name, body := range map[string]func(i int) []byte{
+		"one turn": func(i int) []byte {
+			return bytes.Replace(asking("04:01", "- m"), []byte(`"hi"`), []byte(strconv.Quote(fmt.Sprint(i))), 1)
+		},
+		"memories": func(i int) []byte {
+			return bytes.Replace(asking("04:01", strings.Repeat("- x", 500)), []byte(`"hi"`), []byte(strconv.Quote(fmt.Sprint(i))), 1)
+		},
+		"tools": func(i int) []byte {
+			return fmt.Appendf(nil, `{"messages":[{"role":"user","content":"%d"}],"tools":[{"name":"read_file%d"},{"name":"write_file"},{"name":"c"}]}`, i, i)
+		},
+	} {
+		b := budget.New(1 << 30)
+		c := all(stabilise.PlaceUser)
+		c.Budget = b
+		s := newStabiliser(t, c)
+		before := heap()
+		for i := range 20_000 {
+			s.Body(stabilise.Chat, stabilise.Conversation{}, body(i))
+		}
+		grown, held := heap()-before, b.Held("")
+		if ratio := float64(held) / float64(grown); ratio < 0.7 || ratio > 1.4 {
+			t.Errorf("%s: %d bytes count, the heap has grown by %d", name, held, grown)
+		}
+		runtime.KeepAlive(s)
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 // FuzzMark compares with the expression that says the same.
 func FuzzMark(f *testing.F) {
-	for _, s := range []string{"a <Docs", "[12] x", "[12 <file>", "{\n \"a\"", "<<item", "[1", "{", "[]", "<fi<result", "{ \u00a0\"", "<paſſage", "<reſult"} {
+	for _, s := range []string{
+		"a <Docs", "[12] x", "[12 <file>", "{\n \"a\"", "<<item", "[1", "{", "[]", "<fi<result", "{ \u00a0\"", "<paſſage", "<reſult",
+	} {
 		f.Add(s)
 	}
 	want := regexp.MustCompile(`(?i)<(doc|context|passage|reference|file|item|result)|\[[0-9]+\]|[{]\s*"`)
