@@ -26,6 +26,7 @@ expect contextpilot contextpilot github.com/tmc/langchaingo/schema
 expect contextpilot contextpilot github.com/blevesearch/bleve/v2
 expect conversation conversation github.com/tmc/langchaingo/schema
 expect conversation conversation github.com/tidwall/gjson
+expect stabilise stabilise github.com/tmc/langchaingo/schema
 expect engines engines "$module/retriever/bleve"
 expect engines engines github.com/tmc/langchaingo/schema
 expect retriever/bleve bleve "$module/engines"

@@ -93,7 +93,7 @@ func (s *Stabiliser) Body(api API, c Conversation, raw []byte) Sent {
 	}
 	w.tools(t, key, c.Name)
 	out.Body = w.bytes()
-	s.stats.add(&out.Done)
+	s.count(&out.Done)
 	return out
 }
 

@@ -107,7 +107,7 @@ func parseMarker(text string) (m marker, err error) {
 	case strings.HasSuffix(name, ":"):
 		m = marker{strings.TrimSpace(strings.TrimSuffix(name, ":")), ':'}
 	default:
-		return m, errors.New("want <name>, ## Name or Name:")
+		return m, errors.New("want <name>, ## Name or Name: as a marker")
 	}
 	if m.name == "" || strings.Contains(m.name, "\n") {
 		return m, errors.New("it has no name on one line")

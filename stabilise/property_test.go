@@ -3,13 +3,16 @@ package stabilise_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/zeebo/xxh3"
 	"pgregory.net/rapid"
 
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/stabilise"
 )
 
@@ -37,7 +40,8 @@ type world struct {
 	place stabilise.Place
 	s     *stabilise.Stabiliser
 	clock int
-	count int // of branches
+	count int                   // of branches
+	texts *stabilise.Stabiliser // for the same as messages
 	talks []*talk
 }
 
@@ -48,6 +52,11 @@ func (w *world) restart() {
 		Patterns: []string{`^Build of talk`}, Place: w.place,
 	})
 	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.texts, err = stabilise.New(stabilise.Config{
+		Rules: w.s.Rules(), Patterns: []string{`^Build of talk`}, Place: w.place,
+	}); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, k := range w.talks {
@@ -304,6 +313,32 @@ func (w *world) unfit(all []said) (out []said) {
 	return out
 }
 
+// alike checks that messages go behind the same ones as in a body.
+func (w *world) alike(k *talk, sent []said) {
+	text, _ := w.system(k)
+	list := []stabilise.Message{{Role: conversation.System, Texts: []string{text}}}
+	for _, s := range k.messages {
+		role := map[string]conversation.Role{"user": conversation.User, "assistant": conversation.Assistant, "tool": conversation.Tool}[s.role]
+		list = append(list, stabilise.Message{Role: role, Sum: xxh3.HashString128(s.role + s.text), Texts: []string{s.text}})
+	}
+	m := w.texts.Move(stabilise.Conversation{Name: k.name}, list, false)
+	want := map[int]string{}
+	at := 0
+	for i, s := range sent[1:] {
+		if _, ok := w.moved(i+1, s); ok {
+			want[at] = s.text
+		} else {
+			at++
+		}
+	}
+	if !maps.Equal(m.Behind, want) || m.System != (w.place == stabilise.PlaceSystem) {
+		w.t.Fatalf("as messages:\n%v\nas a body:\n%v", m.Behind, want)
+	}
+	if got := m.Texts[0]; len(got) != 1 || got[0] != sent[0].text {
+		w.t.Fatalf("as messages: system texts %q, as a body: %q", got, sent[0].text)
+	}
+}
+
 // request sends one request of a talk, and looks at what is sent.
 func (w *world) request(k *talk) {
 	prefill := w.api != stabilise.Responses && rapid.IntRange(0, 4).Draw(w.t, "prefill") == 0
@@ -322,6 +357,9 @@ func (w *world) request(k *talk) {
 	sent := w.check(k, raw, out, lines, prefill)
 	if prefill {
 		sent = sent[:len(sent)-1]
+	}
+	if w.api == stabilise.Chat {
+		w.alike(k, sent)
 	}
 	before, now := k.before, sent
 	if k.name == "" {

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
 
@@ -126,19 +125,10 @@ type Stats struct {
 
 // Sum returns s and m together.
 func (s Stats) Sum(m Stats) Stats {
-	s.add(&m)
-	return s
-}
-
-// add adds m.
-func (s *Stats) add(m *Stats) {
-	atomic.AddInt64(&s.Tools, m.Tools)
-	atomic.AddInt64(&s.Schemas, m.Schemas)
-	atomic.AddInt64(&s.Volatile, m.Volatile)
-	atomic.AddInt64(&s.Memories, m.Memories)
-	atomic.AddInt64(&s.Again, m.Again)
-	atomic.AddInt64(&s.Fenced, m.Fenced)
-	atomic.AddInt64(&s.Kept, m.Kept)
+	return Stats{
+		Tools: s.Tools + m.Tools, Schemas: s.Schemas + m.Schemas, Volatile: s.Volatile + m.Volatile, Memories: s.Memories + m.Memories,
+		Again: s.Again + m.Again, Fenced: s.Fenced + m.Fenced, Kept: s.Kept + m.Kept,
+	}
 }
 
 // Stabiliser applies rules to requests. Safe for concurrent use.
@@ -147,9 +137,9 @@ type Stabiliser struct {
 	patterns []*regexp.Regexp
 	markers  []marker
 	budget   *budget.Budget
-	stats    Stats
 
 	mu      sync.Mutex
+	stats   Stats                      // guarded by mu
 	tenants *lru.Cache[string, *table] // guarded by mu
 }
 
@@ -217,22 +207,16 @@ func (s *Stabiliser) Rules() Rules { return s.cfg.Rules }
 
 // Stats returns what was done so far.
 func (s *Stabiliser) Stats() Stats {
-	var out Stats
-	for _, f := range []struct {
-		to   *int64
-		from *int64
-	}{
-		{&out.Tools, &s.stats.Tools},
-		{&out.Schemas, &s.stats.Schemas},
-		{&out.Volatile, &s.stats.Volatile},
-		{&out.Memories, &s.stats.Memories},
-		{&out.Again, &s.stats.Again},
-		{&out.Fenced, &s.stats.Fenced},
-		{&out.Kept, &s.stats.Kept},
-	} {
-		*f.to = atomic.LoadInt64(f.from)
-	}
-	return out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// count takes in what was done to a request.
+func (s *Stabiliser) count(done *Stats) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats = s.stats.Sum(*done)
 }
 
 // Forget drops what is remembered of a tenant's conversations of that name, or with an empty name all of the tenant's. It reports whether

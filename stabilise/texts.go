@@ -83,7 +83,7 @@ func (s *Stabiliser) Move(c Conversation, messages []Message, user bool) Moved {
 	if !out.System {
 		done.Fenced = fenced(&out, messages, first)
 	}
-	s.stats.add(&done)
+	s.count(&done)
 	return out
 }
 
@@ -143,7 +143,7 @@ func (s *Stabiliser) Order(c Conversation, begins conversation.Sum, names []stri
 		return out
 	}
 	var done Stats
-	defer func() { s.stats.add(&done) }()
+	defer func() { s.count(&done) }()
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] {

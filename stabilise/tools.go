@@ -160,6 +160,6 @@ func (s *Stabiliser) Schema(raw []byte) []byte {
 	case !bytes.Equal(out, raw):
 		done.Schemas = 1
 	}
-	s.stats.add(&done)
+	s.count(&done)
 	return out
 }

@@ -19,7 +19,7 @@ func (s *Stabiliser) Value(v any) any {
 		return schemaOf(m)
 	}
 	var done Stats
-	defer func() { s.stats.add(&done) }()
+	defer func() { s.count(&done) }()
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return v // it is the model's to report

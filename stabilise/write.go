@@ -268,7 +268,7 @@ func (w *writer) fence() {
 		return
 	}
 	for _, m := range w.b.items[w.b.first:] {
-		if role := m.Get("role").Str; role == "system" || role == "developer" {
+		if role := m.Get("role").Str; (role == "system" || role == "developer") && !twice(m) {
 			continue
 		}
 		var texts, other []gjson.Result

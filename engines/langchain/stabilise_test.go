@@ -105,3 +105,46 @@ func TestStabiliser(t *testing.T) {
 		t.Errorf("tools in the order %s", names)
 	}
 }
+
+// A plan is found behind a system message from which the time has gone, also when it was asked for again.
+func TestStabiliserWithPlan(t *testing.T) {
+	pilot, err := contextpilot.New(contextpilot.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stabilise.New(stabilise.Config{Rules: stabilise.Rules{Volatile: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, planned := &heard{}, 0
+	model := langchain.Wrap(pilot, inner, langchain.WithStabiliser(s), langchain.WithPlans(func(contextpilot.Plan) { planned++ }))
+	ctx := framework.WithConversation(t.Context(), "thread")
+	var history []llms.MessageContent
+	for turn := range 3 {
+		blocks := []contextpilot.Block{{ID: "a", Text: "Text of a."}, {ID: fmt.Sprint(turn), Text: fmt.Sprint("Text of ", turn)}}
+		plan := pilot.Plan(contextpilot.Request{Query: "q", Blocks: blocks})
+		plan.Session = "thread"
+		framework.OffersOf(pilot).Offer(plan)
+		history = append(history, llms.TextParts(llms.ChatMessageTypeHuman, plan.Context()+fmt.Sprint("question ", turn)))
+		clock := fmt.Sprintf("Current time: 04:0%d", turn)
+		before := inner.said()
+		messages := append([]llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, "A\n"+clock)}, history...)
+		if _, err := model.GenerateContent(ctx, messages); err != nil {
+			t.Fatal(err)
+		}
+		got := inner.said()
+		if len(got) < len(before) || !slices.Equal(got[:len(before)], before) {
+			t.Errorf("turn %d: earlier messages changed:\n%q\n%q", turn, before, got)
+		}
+		if !strings.HasSuffix(got[len(got)-1], "[from the system text: "+clock+"]") || got[0] != "system: A\n" {
+			t.Errorf("turn %d: %q", turn, got)
+		}
+		if turn > 0 && !strings.Contains(got[len(got)-1], "Please refer to [a]") {
+			t.Errorf("turn %d: no reference in %q", turn, got[len(got)-1])
+		}
+		history = append(history, llms.TextParts(llms.ChatMessageTypeAI, "yes"))
+	}
+	if planned != 3 {
+		t.Errorf("%d of 3 calls were tied to a plan", planned)
+	}
+}
