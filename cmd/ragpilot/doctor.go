@@ -66,7 +66,7 @@ Exit status: 0 without problems, 1 with some, 2 for a command line that makes no
 	flags.StringVar(&cfg.ServeAPIKey, "serve-api-key", "", "`KEY` that it asks for; empty: that of --api-key; RAGPILOT_SERVE_API_KEY is safer")
 	flags.BoolVar(&cfg.NoProbe, "no-probe", false, "send no prompts, only questions")
 	flags.IntVar(&cfg.ProbeTokens, "probe-tokens", doctor.DefaultProbeTokens,
-		"length of a made-up prompt in `TOKENS`; at least three cache blocks are taken, at most half of the window")
+		"length of a made-up prompt in `TOKENS`; at least four cache blocks are taken, at most half of the window")
 	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
 	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
 	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")

@@ -132,7 +132,7 @@ func (x *exam) probe(ctx context.Context) {
 
 // sized is the text of the probe: as long as it should be by the server's tokenizer, if it has one.
 func (x *exam) sized(ctx context.Context) string {
-	want := max(x.cfg.ProbeTokens, min(3*x.facts.block, MaxProbeTokens))
+	want := max(x.cfg.ProbeTokens, min(4*x.facts.block, MaxProbeTokens))
 	if w := x.facts.window; w > 0 {
 		want = min(want, w/2)
 	}
@@ -161,13 +161,4 @@ func probeText(nonce string, size int) string {
 		fmt.Fprintf(&b, "Note %d: harbour %d has %d boats, of which %d are at sea.\n", i, i*7%101, i*13%89+20, i*3%19)
 	}
 	return b.String()
-}
-
-// varied is a text that begins with the first three quarters of another one and goes on otherwise.
-func varied(text, nonce string) string {
-	keep := len(text) * 3 / 4
-	if end := strings.LastIndexByte(text[:keep], '\n'); end > 0 {
-		keep = end + 1
-	}
-	return text[:keep] + probeText(nonce, len(text)-keep)
 }

@@ -91,27 +91,6 @@ func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
 	return false
 }
 
-// shared sends a prompt that has only its beginning in common with the first.
-func (x *exam) shared(ctx context.Context) {
-	const name = "shared prefix"
-	if !x.second.usage.CachedKnown {
-		x.add(name, NotKnown, "answers do not report what was cached", "")
-		return
-	}
-	a := x.ask(ctx, varied(x.text, x.cfg.Nonce()), nil)
-	n, cached := a.usage.PromptTokens, a.usage.CachedTokens
-	switch {
-	case a.err != nil:
-		x.add(name, NotKnown, short(a.err), "")
-	case cached < n/2:
-		x.add(name, Problem,
-			fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached, though a whole prompt is reused", cached, n),
-			"models with sliding windows or recurrent states keep few points to go on from; see the block size, or use a model with full attention")
-	default:
-		x.add(name, OK, fmt.Sprintf("a prompt with the same first three quarters: %d of %d tokens cached", cached, n), "")
-	}
-}
-
 // longBlock is the length in tokens from which a block is worth a warning: common ones are 16 and 32, and what prompts
 // share is often a system prompt of some hundred.
 const longBlock = 128

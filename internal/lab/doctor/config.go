@@ -57,7 +57,7 @@ type Config struct {
 
 	// NoProbe sends no prompts.
 	NoProbe bool
-	// ProbeTokens is about how long a prompt is. It grows to three cache blocks if the server reports their size, and
+	// ProbeTokens is about how long a prompt is. It grows to four cache blocks if the server reports their size, and
 	// shrinks to half of the model's window. 0: DefaultProbeTokens.
 	ProbeTokens int
 	// Counters are compared with the engine's count; nil: [contextpilot.Estimate].

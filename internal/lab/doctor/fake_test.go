@@ -30,6 +30,7 @@ import (
 type fake struct {
 	kind  doctor.Kind
 	block int // tokens of a block
+	step  int // tokens that are reused at a time; 0: block
 	pub   *publisher
 	other *publisher // of rank 1, which takes every other prompt; nil: there is none
 
@@ -315,7 +316,8 @@ func (f *fake) cached(tokens []uint32, slot *int) int {
 		}
 		best = max(best, n)
 	}
-	return best / max(f.block, 1) * max(f.block, 1)
+	step := max(cmp.Or(f.step, f.block), 1)
+	return best / step * step
 }
 
 // publisher is a stand-in for an engine's event publisher, over real ZeroMQ sockets.

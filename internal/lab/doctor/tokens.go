@@ -87,6 +87,7 @@ func (x *exam) template(ctx context.Context) {
 	}
 	pause.For(ctx, min(time.Second, x.cfg.Wait/5)) // a clock in the template shows
 	again, err := x.facts.template(ctx, message(x.text))
+	x.sameCount = err == nil && slices.Equal(tokens, again) && len(tokens) == used
 	switch {
 	case err == nil && !slices.Equal(tokens, again):
 		x.moving = true
