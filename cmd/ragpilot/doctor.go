@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ func exitStatus(err error) int {
 func newDoctor() *cobra.Command {
 	var cfg doctor.Config
 	var asJSON bool
-	var cacheDir string
+	var files doctorFiles
 	cmd := &cobra.Command{
 		Use:   "doctor [--engine URL|local]",
 		Short: "Find out why an engine reuses nothing",
@@ -49,7 +51,7 @@ Exit status: 0 without problems, 1 with some, 2 for a command line that makes no
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, cfg, cacheDir, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, cfg, files, asJSON) },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
@@ -58,6 +60,8 @@ Exit status: 0 without problems, 1 with some, 2 for a command line that makes no
 		"`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
 	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
 	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")
+	flags.StringVar(&files.prefix, "prefix", "",
+		"`FILE` with what all requests share, a text or the body of a chat: whether it is as long as a cache block. It is not sent as a prompt")
 	flags.StringVar(&cfg.Events, "events", "",
 		"`ENDPOINT` of the engine's KV-cache events, tcp://HOST:PORT or ipc://PATH; empty: the engine is asked")
 	flags.StringVar(&cfg.Replay, "replay", "", "with --events: `ENDPOINT` that past events can be asked from")
@@ -69,14 +73,39 @@ Exit status: 0 without problems, 1 with some, 2 for a command line that makes no
 		"length of a made-up prompt in `TOKENS`; at least four cache blocks are taken, at most half of the window")
 	flags.DurationVar(&cfg.Wait, "wait", doctor.DefaultWait, "`TIME` to wait for events")
 	flags.DurationVar(&cfg.Timeout, "timeout", doctor.DefaultTimeout, "`TIME` that an answer may take")
-	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")
+	flags.StringVar(&files.cacheDir, "cache-dir", "", "`DIR` that an engine of ragpilot keeps keys and values in, to be read and checked too")
 	flags.StringVar(&cfg.SlotDir, "slot-dir", "",
 		"`DIR` that a llama.cpp server saves slots in, its --slot-save-path: whether that works is tried too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bool) error {
+// doctorFiles are what the command reads beside the server.
+type doctorFiles struct{ prefix, cacheDir string }
+
+// mostPrefix bounds the file of --prefix in bytes.
+const mostPrefix = 16 << 20
+
+// readPrefix reads the file of --prefix.
+func readPrefix(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("--prefix: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, mostPrefix+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--prefix: %w", err)
+	case len(data) > mostPrefix:
+		return "", fmt.Errorf("--prefix %s: longer than %d bytes", name, mostPrefix)
+	case len(data) == 0:
+		return "", fmt.Errorf("--prefix %s: it is empty", name)
+	}
+	return string(data), nil
+}
+
+func runDoctor(cmd *cobra.Command, cfg doctor.Config, files doctorFiles, asJSON bool) error {
 	for name, d := range map[string]time.Duration{"--wait": cfg.Wait, "--timeout": cfg.Timeout} {
 		if d <= 0 {
 			return usageError{fmt.Errorf("%s %v: want more than 0", name, d)}
@@ -84,9 +113,14 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bo
 	}
 	var report *doctor.Report
 	var err error
+	if files.prefix != "" {
+		if cfg.Prefix, err = readPrefix(files.prefix); err != nil {
+			return usageError{err}
+		}
+	}
 	if cfg.Engine == "local" {
-		if err := refuse(cmd.Flags(), "not with --engine local", "api-key", "budget", "events", "replay", "topic", "serve", "serve-api-key",
-			"probe-tokens", "wait", "timeout"); err != nil {
+		if err := refuse(cmd.Flags(), "not with --engine local", "api-key", "budget", "prefix", "events", "replay", "topic", "serve",
+			"serve-api-key", "probe-tokens", "wait", "timeout"); err != nil {
 			return usageError{err}
 		}
 		report, err = examineLocal(cmd.Context(), cfg.Model, !cfg.NoProbe)
@@ -99,8 +133,8 @@ func runDoctor(cmd *cobra.Command, cfg doctor.Config, cacheDir string, asJSON bo
 	if err != nil {
 		return err
 	}
-	if cacheDir != "" {
-		report.Checks = append(report.Checks, checkFiles(cacheDir)...)
+	if files.cacheDir != "" {
+		report.Checks = append(report.Checks, checkFiles(files.cacheDir)...)
 	}
 	if asJSON {
 		encoder := json.NewEncoder(cmd.OutOrStdout())

@@ -94,8 +94,8 @@ func (x *exam) askPlain(ctx context.Context, chats *openai.Engine, a *answer, te
 func (x *exam) probe(ctx context.Context) {
 	x.text = x.sized(ctx)
 	x.hitsErr = errors.New("no metrics")
-	if x.facts.hits != nil {
-		x.hitsBefore, x.hitsErr = x.facts.hits(ctx)
+	if x.facts.counters != nil {
+		x.before, x.hitsErr = x.facts.counters(ctx)
 	}
 	x.first = x.ask(ctx, x.text, nil)
 	if x.first.err != nil {

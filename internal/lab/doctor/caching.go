@@ -12,9 +12,12 @@ import (
 func (x *exam) caching(ctx context.Context) {
 	measured := x.repeated(ctx)
 	if measured {
+		x.measure(ctx)
 		x.shared(ctx)
 	}
+	x.salts(ctx, measured)
 	x.blocks()
+	x.prefix(ctx)
 	x.metrics(ctx)
 }
 
@@ -67,21 +70,26 @@ func (x *exam) onceMore(ctx context.Context, name string, n, cached int) bool {
 			return false
 		}
 	}
+	if x.longer(ctx, name, n) {
+		return true
+	}
 	x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), switchOn)
 	return false
 }
 
 // byMetrics takes the engine's own counter where answers do not report cached tokens.
 func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
-	if x.facts.hits == nil || x.hitsErr != nil {
+	if x.facts.counters == nil || x.hitsErr != nil {
 		x.add(name, NotKnown, "neither answers nor metrics report what was cached", "")
 		return false
 	}
-	after, err := x.facts.hits(ctx)
-	grew := after - x.hitsBefore
+	after, err := x.facts.counters(ctx)
+	grew := after.hits - x.before.hits
 	switch {
 	case err != nil:
 		x.add(name, NotKnown, "metrics: "+short(err), "")
+	case after.prompts == x.before.prompts:
+		x.add(name, NotKnown, "answers do not report what was cached, and the metrics count no prompts", "")
 	case grew > int64(n)/2:
 		x.add(name, OK, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), "")
 		return true
@@ -97,13 +105,15 @@ const longBlock = 128
 
 func (x *exam) blocks() {
 	const name = "block size"
-	b := x.facts.block
-	floor := fmt.Sprintf("%d tokens: a shared prefix that is shorter is never reused", b)
+	b, known := x.block.known()
+	floor := x.block.String() + ": a shared prefix that is shorter is never reused"
 	switch {
 	case x.kind == LlamaCPP:
 		x.add(name, OK, "none: reuse is counted in single tokens", "")
-	case b == 0:
+	case x.block.most == 0:
 		x.add(name, NotKnown, "the server does not report it; often 16: a shared prefix that is shorter is never reused", "")
+	case !known:
+		x.add(name, NotKnown, floor, "ask with more --probe-tokens")
 	case x.cfg.Budget > 0 && b > x.cfg.Budget:
 		x.add(name, Problem, floor+fmt.Sprintf(", and the budget is %d", x.cfg.Budget),
 			"lower --block-size (vLLM) or --page-size (SGLang); hybrid models have long blocks of their own")
@@ -120,11 +130,11 @@ func (x *exam) blocks() {
 // metrics says whether /metrics can be read.
 func (x *exam) metrics(ctx context.Context) {
 	const name = "metrics"
-	if x.facts.hits == nil {
+	if x.facts.counters == nil {
 		x.add(name, NotKnown, "only those of vLLM, SGLang and llama.cpp are known", "")
 		return
 	}
-	hits, err := x.facts.hits(ctx)
+	c, err := x.facts.counters(ctx)
 	flag := map[Kind]string{
 		VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics",
 		LlamaCPP: "start the server with --metrics",
@@ -134,10 +144,12 @@ func (x *exam) metrics(ctx context.Context) {
 		x.add(name, NotKnown, short(err), "")
 	case err != nil:
 		x.add(name, Warning, "/metrics: "+short(err), flag)
+	case x.hitsErr == nil && x.first.counted() && c.prompts == x.before.prompts:
+		x.add(name, Warning, "/metrics counts no prompts: the probes are not in it", flag)
 	case x.hitsErr == nil && !x.cfg.NoProbe:
-		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far, %d of them since the first probe", hits, hits-x.hitsBefore), "")
+		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far, %d of them since the first probe", c.hits, c.hits-x.before.hits), "")
 	default:
-		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far", hits), "")
+		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far", c.hits), "")
 	}
 }
 

@@ -44,6 +44,11 @@ type Config struct {
 	// Budget is how many tokens prompts are planned to have; 0: not known.
 	Budget int
 
+	// Prefix is what all requests share: a text, or the body of a chat, of which the last message is left out if it is the
+	// user's. Its tokens are compared with a cache block. Only the server's tokenizer sees it; it is not sent as a prompt. Empty:
+	// not compared.
+	Prefix string
+
 	// Events and Replay are the ZeroMQ endpoints of the engine's publisher as a subscriber reaches them; empty: the
 	// server is asked. Topic is a prefix of the messages' topic.
 	Events, Replay, Topic string
@@ -73,6 +78,8 @@ type Config struct {
 	Nonce func() string
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+
+	prefix *prefix // Prefix, read
 }
 
 // withDefaults checks a configuration and fills it in.
@@ -93,6 +100,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Wait < 0 || c.Timeout < 0 {
 		return c, fmt.Errorf("%w: Wait %v or Timeout %v is negative", ErrConfig, c.Wait, c.Timeout)
+	}
+	if c.Prefix != "" {
+		var err error
+		if c.prefix, err = parsePrefix(c.Prefix); err != nil {
+			return c, fmt.Errorf("%w: Prefix: %w", ErrConfig, err)
+		}
 	}
 	c.ProbeTokens = cmp.Or(c.ProbeTokens, DefaultProbeTokens)
 	if c.ProbeTokens < MinProbeTokens || c.ProbeTokens > MaxProbeTokens {

@@ -164,6 +164,23 @@ func TestOneThingWrong(t *testing.T) {
 		},
 		{"other IDs", doctor.VLLM, set(func(f *fake) { f.otherIDs = true }), []string{"warning: request ID"}, "X-Request-Id"},
 		{"SGLang without metrics", doctor.SGLang, set(func(f *fake) { f.noMetrics = true }), []string{"warning: metrics"}, "--enable-metrics"},
+		{
+			"metrics without counters", doctor.VLLM, set(func(f *fake) { f.noCounters = true }),
+			[]string{"warning: metrics"},
+			"--disable-log-stats",
+		},
+		{
+			"neither details nor counters", doctor.VLLM, set(func(f *fake) { f.noCounters, f.noDetails = true, true }),
+			[]string{"warning: metrics", "problem: token details"},
+			"and the metrics count no prompts",
+		},
+		{"salts left out", doctor.VLLM, set(func(f *fake) { f.noSalts = true }), []string{"problem: salts"}, "let cache_salt through"},
+		{
+			"a prefix below a block", doctor.VLLM,
+			func(_ *testing.T, f *fake, c *doctor.Config) { f.block, c.Prefix = 128, "Answer briefly." },
+			[]string{"problem: your prefix"},
+			"your shared prefix is shorter than one cache block",
+		},
 		{"other tokenizer", doctor.VLLM, set(func(f *fake) { f.otherTokenizer = true }), []string{"problem: tokenizer"}, "not of one model"},
 		{
 			"clock in the template", doctor.SGLang, set(func(f *fake) { f.clockInTemplate = true }),

@@ -48,10 +48,11 @@ type exam struct {
 	model  string // that probes name
 	kind   Kind
 	facts  facts
+	block  block
 
 	text          string // of the probe
 	plain         bool   // answers are not streamed, because streams have no usage
-	hitsBefore    int64
+	before        counters
 	hitsErr       error
 	first, second answer
 	strange       bool // the tokenizer is not the model's
@@ -173,6 +174,7 @@ func (x *exam) recognise(ctx context.Context) {
 		x.facts, err = look(ctx, x.kind, x.server, x.chats, x.cfg.SlotDir)
 	}
 	x.report.Kind, x.report.Version = x.kind, x.facts.version
+	x.block = block{least: x.facts.block, most: x.facts.block}
 	switch {
 	case err != nil:
 		x.add("engine", NotKnown, fmt.Sprintf("%s, which does not say more: %s", x.kind, short(err)), "")

@@ -3,12 +3,10 @@ package doctor_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,11 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zeromq/zmq4"
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
-	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fake is a stand-in for a server of one kind: scripted answers and no model. Its prefix cache counts blocks of equal
@@ -36,7 +30,7 @@ type fake struct {
 
 	// faults
 	sick, refuses, noDetails, noCache, wholeOnly, noUsage, noStreamUsage, otherIDs bool
-	noMetrics, noTokenizer, otherTokenizer, clockInTemplate, noModels              bool
+	noMetrics, noCounters, noTokenizer, otherTokenizer, clockInTemplate, noModels  bool
 	replicas                                                                       int
 	skew                                                                           time.Duration
 	window                                                                         int
@@ -44,12 +38,15 @@ type fake struct {
 	hideSlots, noHostCache, shifts, windows                                        bool
 	slotDir                                                                        string // llama.cpp saves slots there
 	sources                                                                        string // of /kv_event_sources
+	noSchema, noSalts, freshSalts                                                  bool   // salts are left out, or made new each time
 
 	mu      sync.Mutex
 	chats   int
 	asked   int // tokenizer
 	hits    int
+	tokens  int        // of all prompts
 	prompts [][]uint32 // that are cached
+	salted  []string   // their salts
 	bodies  []string
 	slot    []uint32 // what /completion has read
 }
@@ -74,6 +71,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"GET /version":          text(`{"version":"0.32.0"}`),
 			"GET /kv_event_sources": text(f.sources),
 			"POST /tokenize":        f.tokenize,
+			"GET /openapi.json":     f.schema,
 		},
 		doctor.SGLang: {
 			"GET /server_info": f.info, "POST /tokenize": f.tokenize, "POST /v1/tokenize": f.tokenize,
@@ -154,6 +152,10 @@ func (f *fake) metrics(w http.ResponseWriter, _ []byte) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
+	if f.noCounters {
+		_, _ = io.WriteString(w, "# TYPE http_requests_total counter\nhttp_requests_total 1\n")
+		return
+	}
 	switch f.kind {
 	case doctor.VLLM:
 		caching := "True"
@@ -163,11 +165,21 @@ func (f *fake) metrics(w http.ResponseWriter, _ []byte) {
 		fmt.Fprintf(w, "# TYPE vllm:cache_config_info "+
 			"gauge\nvllm:cache_config_info{block_size=\"%d\",enable_prefix_caching=%q,num_gpu_blocks=\"1000\"} 1\n", f.block, caching)
 		fmt.Fprintf(w, "# TYPE vllm:prefix_cache_hits_total counter\nvllm:prefix_cache_hits_total{engine=\"0\"} %d\n", f.hits)
+		fmt.Fprintf(w, "# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total{engine=\"0\"} %d\n", f.tokens)
 	case doctor.SGLang:
 		fmt.Fprintf(w, "# TYPE sglang:cached_tokens_total counter\nsglang:cached_tokens_total %d\n", f.hits)
+		fmt.Fprintf(w, "# TYPE sglang:prompt_tokens_total counter\nsglang:prompt_tokens_total %d\n", f.tokens)
 	case doctor.LlamaCPP:
-		fmt.Fprintf(w, "llamacpp:prompt_tokens_cached_total %d\n", f.hits)
+		fmt.Fprintf(w, "llamacpp:prompt_tokens_cached_total %d\nllamacpp:prompt_tokens_total %d\n", f.hits, f.tokens-f.hits)
 	}
+}
+
+func (f *fake) schema(w http.ResponseWriter, _ []byte) {
+	if f.noSchema {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = io.WriteString(w, `{"paths":{},"components":{"schemas":{"ChatCompletionRequest":{"properties":{"cache_salt":{}}}}}}`)
 }
 
 func (f *fake) info(w http.ResponseWriter, _ []byte) {
@@ -198,7 +210,8 @@ func words(s string) []uint32 {
 type chat struct {
 	Model    string
 	Stream   bool
-	Slot     *int `json:"id_slot"`
+	Slot     *int   `json:"id_slot"`
+	Salt     string `json:"cache_salt"`
 	Messages []struct{ Role, Content string }
 }
 
@@ -254,9 +267,15 @@ func (f *fake) chat(w http.ResponseWriter, body []byte) {
 	f.chats++
 	f.bodies = append(f.bodies, c.Messages[0].Content)
 	tokens := words(c.text(f.front()))
-	cached := f.cached(tokens, c.Slot)
+	if f.noSalts {
+		c.Salt = ""
+	} else if f.freshSalts && c.Salt != "" {
+		c.Salt += fmt.Sprint(f.chats)
+	}
+	cached := f.cached(tokens, c.Slot, c.Salt)
 	f.hits += cached
-	f.prompts = append(f.prompts, tokens)
+	f.tokens += len(tokens)
+	f.prompts, f.salted = append(f.prompts, tokens), append(f.salted, c.Salt)
 	if pub := f.pub; pub != nil && !f.noCache {
 		if f.other != nil && f.chats%2 == 0 {
 			pub = f.other
@@ -291,7 +310,7 @@ func (f *fake) chat(w http.ResponseWriter, body []byte) {
 }
 
 // cached is what the engine's rules take from earlier prompts: whole blocks, and never the last token.
-func (f *fake) cached(tokens []uint32, slot *int) int {
+func (f *fake) cached(tokens []uint32, slot *int, salt string) int {
 	if f.noCache {
 		return 0
 	}
@@ -304,6 +323,9 @@ func (f *fake) cached(tokens []uint32, slot *int) int {
 	}
 	best := 0
 	for i, p := range f.prompts[from:] {
+		if f.salted[from+i] != salt {
+			continue
+		}
 		if f.replicas > 1 && i%f.replicas != (f.chats-1)%f.replicas {
 			continue
 		}
@@ -318,109 +340,6 @@ func (f *fake) cached(tokens []uint32, slot *int) int {
 	}
 	step := max(cmp.Or(f.step, f.block), 1)
 	return best / step * step
-}
-
-// publisher is a stand-in for an engine's event publisher, over real ZeroMQ sockets.
-type publisher struct {
-	t       *testing.T
-	pub     zmq4.Socket
-	mu      sync.Mutex
-	batches [][]byte
-	hashes  uint64
-	garbage bool
-	foreign bool
-	mute    bool // nothing is sent, though it is kept for replay
-}
-
-func freeTCP(t *testing.T) string {
-	t.Helper()
-	return "tcp://" + testkit.FreeAddress(t)
-}
-
-// publish starts a publisher. With connects it dials events instead of listening there; without replay it has no past.
-func publish(t *testing.T, events, replay string, connects bool) *publisher {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	quiet := zmq4.WithLogger(log.New(io.Discard, "", 0))
-	p := &publisher{t: t, pub: zmq4.NewPub(ctx, quiet)}
-	if !connects {
-		if err := p.pub.Listen(events); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var router zmq4.Socket
-	var answering sync.WaitGroup
-	if replay != "" {
-		router = zmq4.NewRouter(ctx, quiet)
-		if err := router.Listen(replay); err != nil {
-			t.Fatal(err)
-		}
-		answering.Go(func() { p.answer(router) })
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = p.pub.Close()
-		if router != nil {
-			_ = router.Close()
-		}
-		answering.Wait()
-	})
-	return p
-}
-
-func (p *publisher) answer(router zmq4.Socket) {
-	for {
-		msg, err := router.Recv()
-		if err != nil {
-			return
-		}
-		if len(msg.Frames) != 3 {
-			continue
-		}
-		from := binary.BigEndian.Uint64(msg.Frames[2])
-		p.mu.Lock()
-		batches := p.batches
-		p.mu.Unlock()
-		for i := int(from); i < len(batches); i++ {
-			_ = router.Send(zmq4.NewMsgFrom(msg.Frames[0], nil, nil, binary.BigEndian.AppendUint64(nil, uint64(i)), batches[i]))
-		}
-		_ = router.Send(zmq4.NewMsgFrom(msg.Frames[0], nil, nil, bytes.Repeat([]byte{0xff}, 8), nil))
-	}
-}
-
-// stored publishes that the blocks of a prompt were stored.
-func (p *publisher) stored(tokens []uint32, block int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(tokens) / block
-	b := msgp.AppendArrayHeader(nil, 3)
-	b = msgp.AppendFloat64(b, 1000)
-	b = msgp.AppendArrayHeader(b, 1)
-	b = msgp.AppendMapHeader(b, 5)
-	b = msgp.AppendString(msgp.AppendString(b, "type"), "BlockStored")
-	b = msgp.AppendArrayHeader(msgp.AppendString(b, "block_hashes"), uint32(n))
-	for range n {
-		p.hashes++
-		b = msgp.AppendUint64(b, p.hashes)
-	}
-	b = msgp.AppendNil(msgp.AppendString(b, "parent_block_hash"))
-	b = msgp.AppendArrayHeader(msgp.AppendString(b, "token_ids"), uint32(n*block))
-	for _, token := range tokens[:n*block] {
-		if p.foreign {
-			token++
-		}
-		b = msgp.AppendInt(b, int(token))
-	}
-	b = msgp.AppendInt(msgp.AppendString(b, "block_size"), block)
-	b = msgp.AppendInt(b, 0)
-	if p.garbage {
-		b = []byte{0xc1}
-	}
-	seq := uint64(len(p.batches))
-	p.batches = append(p.batches, b)
-	if !p.mute {
-		_ = p.pub.Send(zmq4.NewMsgFrom([]byte("kv@fake"), binary.BigEndian.AppendUint64(nil, seq), b))
-	}
 }
 
 // serve starts a fake.

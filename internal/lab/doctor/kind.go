@@ -57,6 +57,8 @@ type facts struct {
 	started  time.Time
 
 	reportFlag string // the server's flag that reports cached tokens; "": always, or not known
+	salt       string // the member of a body that separates caches; "": none is known
+	hasSalt    bool   // the server says that it takes that member
 	takesID    bool   // an answer has the request's ID
 	publishes  bool   // events can be had, as far as is known
 	sources    []source
@@ -67,8 +69,15 @@ type facts struct {
 	// count and template ask the server's tokenizer for the tokens of a text and of a chat; nil: there is none.
 	count    func(ctx context.Context, text string) (int, error)
 	template func(ctx context.Context, messages []engines.Message) ([]uint32, error)
-	// hits reads from the metrics how many prompt tokens came from the cache so far.
-	hits func(ctx context.Context) (int64, error)
+	// prompt asks it for the tokens of a chat's body, with its tools.
+	prompt   func(ctx context.Context, body []byte) ([]uint32, error)
+	counters func(ctx context.Context) (counters, error)
+}
+
+// counters are what the metrics have counted so far, in tokens of prompts.
+type counters struct {
+	prompts int64 // some of them at least, so that it grows with each new prompt
+	hits    int64 // that came from the cache
 }
 
 // kindOf recognises a server by who owns its models, else by an endpoint that only one kind has.

@@ -39,11 +39,14 @@ func lookLlamaCPP(ctx context.Context, server openai.Config, chats *openai.Engin
 			return len(tokens), err
 		},
 		template: func(ctx context.Context, messages []engines.Message) ([]uint32, error) {
-			return llamaTemplate(ctx, chats, messages)
+			return llamaTemplate(ctx, chats, map[string]any{"messages": chatOf(messages)})
 		},
-		hits: func(ctx context.Context) (int64, error) {
+		prompt: func(ctx context.Context, body []byte) ([]uint32, error) {
+			return llamaTemplate(ctx, chats, json.RawMessage(body))
+		},
+		counters: func(ctx context.Context) (counters, error) {
 			m, err := engine.Metrics(ctx)
-			return int64(m[llamacpp.PromptTokensCached]), err
+			return counters{int64(m[llamacpp.PromptTokens]), int64(m[llamacpp.PromptTokensCached])}, err
 		},
 	}, nil
 }
@@ -56,11 +59,11 @@ func llamaTokens(ctx context.Context, chats *openai.Engine, question map[string]
 }
 
 // llamaTemplate asks for the chat as the model will read it, and for its tokens.
-func llamaTemplate(ctx context.Context, chats *openai.Engine, messages []engines.Message) ([]uint32, error) {
+func llamaTemplate(ctx context.Context, chats *openai.Engine, body any) ([]uint32, error) {
 	var chat struct {
 		Prompt string `json:"prompt"`
 	}
-	if err := post(ctx, chats, "/apply-template", map[string]any{"messages": chatOf(messages)}, &chat); err != nil {
+	if err := post(ctx, chats, "/apply-template", body, &chat); err != nil {
 		return nil, err
 	}
 	return llamaTokens(ctx, chats, map[string]any{"content": chat.Prompt, "add_special": true, "parse_special": true})

@@ -27,14 +27,18 @@ func lookSelfHosted(
 			tokens, err := engine.Tokenize(ctx, text)
 			return len(tokens), err
 		},
-		template: engine.TokenizeChat,
-		hits: func(ctx context.Context) (int64, error) {
+		template: engine.TokenizeChat, prompt: engine.TokenizeRequest,
+		counters: func(ctx context.Context) (counters, error) {
 			m, err := engine.Metrics(ctx)
-			return m.Hits, err
+			return counters{max(m.Queries, m.Prompt), m.Hits}, err
 		},
 	}
 	if !found.Tokenize.Has {
-		f.count, f.template = nil, nil
+		f.count, f.template, f.prompt = nil, nil, nil
+	}
+	f.salt, f.hasSalt = "cache_salt", found.Salt.Has
+	if !f.hasSalt && found.ExtraKey.Has {
+		f.salt, f.hasSalt = "extra_key", true
 	}
 	list, err := engine.EventSources(ctx)
 	f.sourcesErr = err

@@ -69,10 +69,13 @@ func (x *exam) shared(ctx context.Context) {
 		return
 	}
 	c := x.commonOf(ctx, text, kept)
-	cached, block := a.usage.CachedTokens, max(x.facts.block, 1)
+	cached, block := a.usage.CachedTokens, x.block.most
+	if block == 0 {
+		block = max(x.second.usage.CachedTokens, 1) // it is no longer
+	}
 	want := c.whole(block)
 	saw := fmt.Sprintf("a prompt with %v: %d of them cached", c, cached)
-	if block > 1 {
+	if n, ok := x.block.known(); ok && n > 1 {
 		saw += fmt.Sprintf(", of %d in whole blocks of %d", want, block)
 	}
 	const few = "models with sliding windows or recurrent states keep few points to go on from: see the block size, or use a model with " +
