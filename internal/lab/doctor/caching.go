@@ -22,7 +22,16 @@ func (x *exam) caching(ctx context.Context) {
 }
 
 const switchOn = "switch prefix caching on: vLLM without --no-enable-prefix-caching, SGLang without --disable-radix-cache, llama.cpp " +
-	"without cache_prompt:false"
+	"without --no-cache-prompt"
+
+// notReused is what to do where nothing is reused.
+func (x *exam) notReused() string {
+	if !x.facts.cacheOn {
+		return switchOn
+	}
+	return "the server says that it is on: look for what lies between and puts the time or another text in front of each prompt, or sends " +
+		"another cache_salt with each request; or the cache is too small"
+}
 
 // repeated looks at the answer to the prompt that was sent twice. It returns whether prompts are reused.
 func (x *exam) repeated(ctx context.Context) bool {
@@ -73,7 +82,7 @@ func (x *exam) onceMore(ctx context.Context, name string, n, cached int) bool {
 	if x.longer(ctx, name, n) {
 		return true
 	}
-	x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), switchOn)
+	x.add(name, Problem, fmt.Sprintf("the same prompt again: of %d tokens cached, in turn: %v", n, counts), x.notReused())
 	return false
 }
 
@@ -94,7 +103,7 @@ func (x *exam) byMetrics(ctx context.Context, name string, n int) bool {
 		x.add(name, OK, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), "")
 		return true
 	default:
-		x.add(name, Problem, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), switchOn)
+		x.add(name, Problem, fmt.Sprintf("the same prompt again: the metrics count %d hits for %d tokens", grew, n), x.notReused())
 	}
 	return false
 }

@@ -148,7 +148,7 @@ func TestOneThingWrong(t *testing.T) {
 		{
 			"llama.cpp without cache", doctor.LlamaCPP, set(func(f *fake) { f.noCache = true }),
 			[]string{"problem: prefix caching"},
-			"cache_prompt",
+			"--no-cache-prompt",
 		},
 		{"whole prompts only", doctor.VLLM, set(func(f *fake) { f.wholeOnly = true }), []string{"problem: shared prefix"}, "full attention"},
 		{

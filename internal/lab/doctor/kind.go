@@ -50,10 +50,11 @@ type model struct {
 // facts are what a server says of itself, whatever its kind. What it does not say is zero.
 type facts struct {
 	version  string
-	window   int // tokens of prompt and answer together
-	block    int // tokens of a block
-	capacity int // tokens that the cache holds
-	cacheOff bool
+	window   int  // tokens of prompt and answer together
+	block    int  // tokens of a block
+	capacity int  // tokens that the cache holds
+	cacheOff bool // the server says that it reuses nothing
+	cacheOn  bool // it says that it does
 	started  time.Time
 
 	reportFlag string // the server's flag that reports cached tokens; "": always, or not known

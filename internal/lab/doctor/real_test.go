@@ -5,40 +5,77 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/lab/doctor"
 	"github.com/ragpilot/ragpilot/internal/testkit"
+	"github.com/ragpilot/ragpilot/internal/testkit/gatewaytest"
 )
 
-// TestRealLlamaCPP examines a llama-server. It needs the program and a model.
+// clockTemplate is a chat template that puts the time in front.
+const clockTemplate = `It is {{ strftime_now("%H:%M:%S") }}. {% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}assistant: `
+
+// TestRealLlamaCPP examines a llama-server, as it should be started and with one thing wrong at a time. It needs the program and a model.
 func TestRealLlamaCPP(t *testing.T) {
 	program, file := testkit.Llama(t)
-	for _, tt := range []struct {
-		name string
-		args []string
-		want []string
-		host string
-	}{
-		{"well", []string{"--parallel", "2", "--metrics"}, nil, "on: "},
-		{"no host cache", []string{"--parallel", "2", "--metrics", "--cache-ram", "0"}, nil, "off: "},
-		{"one slot and no metrics", []string{"--parallel", "1"}, []string{"warning: metrics", "warning: slots"}, "on: "},
-		{"cache reuse", []string{"--parallel", "2", "--metrics", "--cache-reuse", "32"}, []string{"warning: cache reuse"}, "on: "},
+	well := []string{"--parallel", "2", "--metrics"}
+	dir := t.TempDir()
+	for _, tt := range []misconfigured{
+		{name: "well", args: append([]string{"--slot-save-path", dir}, well...), config: doctor.Config{SlotDir: dir}, says: []string{"on: "}},
+		{name: "a prefix of any length", args: well, config: doctor.Config{Prefix: "Hi."}, says: []string{"reuse is counted in single tokens"}},
+		{name: "no host cache", args: append([]string{"--cache-ram", "0"}, well...), says: []string{"off: "}},
+		{
+			name: "one slot and no metrics", args: []string{"--parallel", "1"},
+			want: []string{"warning: metrics", "warning: slots"}, says: []string{"on: ", "start the server with --metrics", "--parallel N"},
+		},
+		{name: "slots hidden", args: append([]string{"--no-slots"}, well...), want: []string{"warning: slots"}, says: []string{"with --slots"}},
+		{name: "cache reuse", args: append([]string{"--cache-reuse", "32"}, well...), want: []string{"warning: cache reuse"}, says: []string{"on: "}},
+		{
+			name: "no prompt cache", args: append([]string{"--no-cache-prompt"}, well...),
+			want: []string{"problem: prefix caching"}, says: []string{"without --no-cache-prompt"},
+		},
+		{
+			name: "a clock in the template", args: append([]string{"--chat-template", clockTemplate}, well...),
+			config: doctor.Config{Wait: 5 * time.Second}, // so that a second passes between two questions
+			want:   []string{"problem: chat template"}, says: []string{"take the time out of the model's chat template"},
+		},
+		{
+			name: "a window below the budget", args: well, config: doctor.Config{Budget: 6000},
+			want: []string{"problem: window"}, says: []string{"4096 tokens of prompt and answer, below the budget of 6000"},
+		},
+		{
+			name: "no folder for slot files", args: well, config: doctor.Config{SlotDir: dir},
+			want: []string{"problem: slot files"}, says: []string{"--slot-save-path"},
+		},
+		{
+			name: "another key", args: append([]string{"--api-key", "secret"}, well...), config: doctor.Config{APIKey: "other"},
+			want: []string{"problem: health"}, says: []string{"give --api-key"},
+		},
+		{
+			name: "events that there are not", args: well, config: doctor.Config{Events: "tcp://127.0.0.1:1"},
+			want: []string{"problem: event connection", "warning: event replay"}, says: []string{"no listener at tcp://127.0.0.1:1"},
+		},
+		{
+			name: "two servers in turn", args: well, engines: 2,
+			want: []string{"problem: prefix caching"}, says: []string{"several engines seem to share this address"},
+		},
+		{
+			name: "stream options are dropped, without which it reports usage, too", args: well,
+			faults: []gatewaytest.Fault{gatewaytest.Drops("stream_options")},
+		},
+		{
+			name: "details are hidden", args: well, faults: []gatewaytest.Fault{gatewaytest.HidesDetails()},
+			want: []string{"problem: token details"}, says: []string{"the metrics count"},
+		},
+		{
+			name: "the time in front", args: well, faults: []gatewaytest.Fault{gatewaytest.Dates()},
+			want: []string{"problem: chat template", "problem: prefix caching"},
+		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			r := examine(t, doctor.Config{Engine: llama(t, program, file, append(tt.args, "--slot-save-path", dir)...), SlotDir: dir})
-			t.Log(printed(r))
-			if got := wrong(r); !slices.Equal(got, tt.want) {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-			if c := find(t, r, "host cache"); !strings.HasPrefix(c.Saw, tt.host) {
-				t.Errorf("host cache: %s", c.Saw)
-			}
-		})
+		tt.run(t, func(t *testing.T) string { return llama(t, program, file, tt.args...) })
 	}
 }
 

@@ -21,7 +21,7 @@ func lookSelfHosted(
 	}
 	f := facts{
 		version: found.Version, window: found.Window, block: found.BlockSize, capacity: max(found.MaxTokens, found.Blocks*found.BlockSize),
-		cacheOff: found.PrefixCache.Known && !found.PrefixCache.Has, started: found.Started,
+		cacheOn: found.PrefixCache.Has, cacheOff: found.PrefixCache.Known && !found.PrefixCache.Has, started: found.Started,
 		reportFlag: reportFlag, takesID: true, publishes: true,
 		count: func(ctx context.Context, text string) (int, error) {
 			tokens, err := engine.Tokenize(ctx, text)
