@@ -145,16 +145,23 @@ func (x *exam) metrics(ctx context.Context) {
 	}
 	c, err := x.facts.counters(ctx)
 	flag := map[Kind]string{
-		VLLM: "start the server without --disable-log-stats", SGLang: "start the server with --enable-metrics",
+		VLLM:     "let /metrics through: vLLM has it, however it is started",
+		SGLang:   "start the server with --enable-metrics",
 		LlamaCPP: "start the server with --metrics",
 	}[x.kind]
 	switch {
 	case errors.Is(err, engines.ErrUnreachable):
 		x.add(name, NotKnown, short(err), "")
+	case err != nil && x.kind == VLLM && x.facts.version == "":
+		x.add(name, NotKnown, "/metrics: "+short(err), "this seems to be a gateway: give the address of the engine itself")
 	case err != nil:
 		x.add(name, Warning, "/metrics: "+short(err), flag)
 	case x.hitsErr == nil && x.first.counted() && c.prompts == x.before.prompts:
-		x.add(name, Warning, "/metrics counts no prompts: the probes are not in it", flag)
+		do := "see how the server was started: its metrics must count tokens of prompts"
+		if x.kind == VLLM {
+			do = "start the server without --disable-log-stats"
+		}
+		x.add(name, Warning, "/metrics counts no prompts: the probes are not in it", do)
 	case x.hitsErr == nil && !x.cfg.NoProbe:
 		x.add(name, OK, fmt.Sprintf("%d prompt tokens from the cache so far, %d of them since the first probe", c.hits, c.hits-x.before.hits), "")
 	default:

@@ -322,7 +322,7 @@ func (l *listening) ours(ctx context.Context, name string, came uint64) {
 	switch {
 	case events == 0:
 		x.add(name, NotKnown, saw+": see event decoding", "")
-	case x.moving || x.strange:
+	case x.moving || x.strange || x.otherCount:
 		x.add(name, OK, saw+"; whose they are is not known, see chat template and tokenizer", "")
 	case err != nil:
 		x.add(name, OK, saw, "")

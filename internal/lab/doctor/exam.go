@@ -58,6 +58,7 @@ type exam struct {
 	strange       bool // the tokenizer is not the model's
 	moving        bool // the chat template changes from one time to the next
 	sameCount     bool // its tokenizer counts the tokens of a chat as its answers do
+	otherCount    bool // it does not
 }
 
 func newExam(cfg Config) (*exam, error) {

@@ -216,7 +216,11 @@ type chat struct {
 }
 
 func (c *chat) text(front string) string {
-	return front + "<|user|>" + c.Messages[0].Content + strings.Repeat(" ", 3-(len(c.Messages[0].Content)+3)%4) + "<|assistant|>"
+	all := ""
+	for _, m := range c.Messages {
+		all += m.Content
+	}
+	return front + "<|user|>" + all + strings.Repeat(" ", 3-(len(all)+3)%4) + "<|assistant|>"
 }
 
 func (f *fake) front() string {
@@ -265,7 +269,7 @@ func (f *fake) chat(w http.ResponseWriter, body []byte) {
 		return
 	}
 	f.chats++
-	f.bodies = append(f.bodies, c.Messages[0].Content)
+	f.bodies = append(f.bodies, c.text(""))
 	tokens := words(c.text(f.front()))
 	if f.noSalts {
 		c.Salt = ""

@@ -151,3 +151,19 @@ func (m *misconfigured) check(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewayOfVLLM: what a gateway in front of a vLLM server does is not blamed on the server's flags, nor on another engine.
+func TestGatewayOfVLLM(t *testing.T) {
+	for _, tt := range []misconfigured{
+		{
+			name: "only /v1", faults: []gatewaytest.Fault{gatewaytest.Only("/v1/", "/health")},
+			says: []string{"this seems to be a gateway", "16 tokens, measured with"},
+		},
+		{
+			name: "the time in front", faults: []gatewaytest.Fault{gatewaytest.Dates()},
+			want: []string{"problem: chat template", "problem: prefix caching"}, says: []string{"whose they are is not known"},
+		},
+	} {
+		tt.run(t, func(t *testing.T) string { return serve(t, well(t, doctor.VLLM)) })
+	}
+}

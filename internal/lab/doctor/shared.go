@@ -84,7 +84,7 @@ func (x *exam) shared(ctx context.Context) {
 	case cached >= want-block && cached > 0:
 		x.add(name, OK, saw, "")
 	case want < 2*block && cached == 0:
-		x.add(name, NotKnown, saw+": too few blocks to tell", "ask with more --probe-tokens")
+		x.add(name, NotKnown, saw+": too few blocks for a verdict", "ask with more --probe-tokens")
 	case cached >= want/2:
 		x.add(name, Warning, saw, few)
 	default:

@@ -95,6 +95,7 @@ func (x *exam) template(ctx context.Context) {
 			fmt.Sprintf("the same chat has other tokens a second later, from token %d on: nothing behind them is reused", differ(tokens, again)),
 			"take the time out of the model's chat template")
 	case used > 0 && len(tokens) != used:
+		x.otherCount = true
 		x.add(name, Problem,
 			fmt.Sprintf("the tokenizer gives %d tokens of a chat, its usage %d: what is predicted by tokens does not fit", len(tokens), used),
 			"give the address of the engine itself, and ask for the model that it tokenizes for")
