@@ -38,7 +38,7 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor [--engine URL|local]",
 		Short: "Find out why an engine reuses nothing",
 		Long: `Doctor asks an engine (vLLM, SGLang, llama.cpp, or any OpenAI-compatible server) what it is and how it was started,
-sends it a few made-up prompts, and says what keeps it from reusing prefixes, from telling so, or from telling
+sends it a few made-up prompts, and says what keeps it from reusing prefixes, from reporting that, or from reporting
 what it evicts. No prompt of a user is sent. llama.cpp's slots are overwritten by the probes.
 
 With --engine local it examines a model in this process, and says whether the model suits --reuse blocks: how far the
@@ -59,7 +59,7 @@ Exit status: 0 without problems, 1 with some, 2 for a command line that makes no
 	flags.StringVar(&cfg.Model, "model", "",
 		"`MODEL` that requests will name; empty: the first that is served. With --engine local: a file, or a name; empty: "+defaultModel)
 	flags.StringVar(&cfg.APIKey, "api-key", "", "`KEY` for the engine; RAGPILOT_API_KEY is safer")
-	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not told")
+	flags.IntVar(&cfg.Budget, "budget", 0, "length of planned prompts in `TOKENS`, to compare with the model's window; 0: not known")
 	flags.StringVar(&files.prefix, "prefix", "",
 		"`FILE` with what all requests share, a text or the body of a chat: whether it is as long as a cache block. It is not sent as a prompt")
 	flags.StringVar(&cfg.Events, "events", "",
