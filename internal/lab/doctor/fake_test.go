@@ -38,7 +38,7 @@ type fake struct {
 	hideSlots, noHostCache, shifts, windows                                        bool
 	slotDir                                                                        string // llama.cpp saves slots there
 	sources                                                                        string // of /kv_event_sources
-	noSchema, noSalts, freshSalts                                                  bool   // salts are left out, or made new each time
+	noSchema, noSalts, freshSalts, oneSalt                                         bool   // salts are left out, new each time, or all the same
 
 	mu      sync.Mutex
 	chats   int
@@ -275,6 +275,8 @@ func (f *fake) chat(w http.ResponseWriter, body []byte) {
 		c.Salt = ""
 	} else if f.freshSalts && c.Salt != "" {
 		c.Salt += fmt.Sprint(f.chats)
+	} else if f.oneSalt && c.Salt != "" {
+		c.Salt = "one"
 	}
 	cached := f.cached(tokens, c.Slot, c.Salt)
 	f.hits += cached

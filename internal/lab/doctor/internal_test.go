@@ -3,6 +3,7 @@ package doctor
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -19,24 +20,30 @@ func TestSteps(t *testing.T) {
 		}
 		behind := 1 + r.IntN(12) // tokens of the template behind the text
 		ends := []int{0}         // of the tokens
-		words := map[int]bool{}  // tokens that end a word
+		var text strings.Builder
 		for len(ends) < 4*size+300 {
 			long := 1
 			if len(ends) > 26 {
 				long = 1 + r.IntN(6)
 			}
 			ends = append(ends, ends[len(ends)-1]+long)
-			words[len(ends)-1] = r.IntN(4) == 0
+			for text.Len() < ends[len(ends)-2] {
+				text.WriteByte('x')
+			}
+			if r.IntN(4) == 0 {
+				text.WriteByte(' ') // a word ended before
+			}
 		}
 		n := len(ends) - 1
 		s := steps{common: (n + behind - 1) / size * size, points: []point{{0, 0}, {ends[n], n + behind}}}
 		for i := range mostCuts {
-			k, _ := slices.BinarySearch(ends, s.next(i))
-			for k = max(k, 1); !words[k] || s.has(ends[k]); {
-				k--
+			end := s.end(text.String(), i)
+			k, ok := slices.BinarySearch(ends, end)
+			if !ok || k == 0 || s.has(end) {
+				t.Fatalf("a part of %d bytes, token %d, again %v", end, k, s.has(end))
 			}
 			s.add(ends[k], k+behind, max(k-r.IntN(2), 0)/size*size)
-			if can := s.can(); !slices.Contains(can, size) {
+			if can := s.can(); !slices.Contains(can, size) || len(slices.Compact(slices.Clone(can))) != len(can) {
 				t.Fatalf("block of %d, behind the text %d: %v of %+v", size, behind, can, s)
 			} else if len(can) == 1 || i == mostCuts-1 {
 				prompts += i + 1

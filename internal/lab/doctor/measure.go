@@ -44,10 +44,7 @@ func (x *exam) measure(ctx context.Context) {
 	}
 	s := steps{common: u.CachedTokens, points: []point{{0, 0}, {len(x.text), u.PromptTokens}}}
 	for i := range mostCuts {
-		end := strings.LastIndexByte(x.text[:s.next(i)], ' ')
-		for end > 0 && s.has(end) { // the same prompt again would share one token less than all
-			end = strings.LastIndexByte(x.text[:end], ' ')
-		}
+		end := s.end(x.text, i)
 		if end <= 0 {
 			return
 		}
@@ -91,6 +88,15 @@ func (s *steps) next(i int) int {
 		tokens += s.common
 	}
 	return s.bytes(min(tokens, all.tokens*19/20))
+}
+
+// end is the end of a word near there, where no part has ended yet: of the same prompt again all but one token would be shared.
+func (s *steps) end(text string, i int) int {
+	end := strings.LastIndexByte(text[:s.next(i)], ' ')
+	for end > 0 && s.has(end) {
+		end = strings.LastIndexByte(text[:end], ' ')
+	}
+	return end
 }
 
 // bytes is the length of the text that about so many tokens have.

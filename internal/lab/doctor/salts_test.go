@@ -26,6 +26,7 @@ func TestSalts(t *testing.T) {
 			doctor.NotKnown, "whether this server has salts is not known",
 		},
 		{"new ones each time", doctor.VLLM, func(f *fake) { f.freshSalts = true }, doctor.Problem, "with the same salt again: 0 of 532"},
+		{"the same for all", doctor.VLLM, func(f *fake) { f.oneSalt = true }, doctor.Problem, "with another salt: 528 of 532"},
 		{"no report", doctor.VLLM, func(f *fake) { f.noDetails = true }, doctor.NotKnown, "do not report"},
 		{"no cache", doctor.VLLM, func(f *fake) { f.noCache = true }, doctor.NotKnown, "without salts"},
 		{"llama.cpp", doctor.LlamaCPP, func(*fake) {}, doctor.NotKnown, "has none"},
