@@ -237,7 +237,11 @@ func (l *listening) none() {
 		x.add("events", NotKnown, "the server does not say where they are: "+short(x.facts.sourcesErr),
 			"give --events, if the server publishes them; releases before vLLM 0.32 do not say where")
 	default:
-		x.add("events", Warning, "the server publishes none: evictions are not heard of, the index ages prompts instead", publish)
+		do := publish
+		if x.facts.own() {
+			do = "start it with --kv-events tcp://HOST:5557 --kv-replay tcp://HOST:5558"
+		}
+		x.add("events", Warning, "the server publishes none: evictions are not heard of, the index ages prompts instead", do)
 	}
 }
 

@@ -111,6 +111,9 @@ func kindOf(ctx context.Context, chats *openai.Engine, models []model) Kind {
 	return Other
 }
 
+// own reports whether a server in the form of vLLM's is `ragpilot engine serve`, which has other flags.
+func (f *facts) own() bool { return strings.HasPrefix(f.version, "ragpilot") }
+
 // look asks a server of a kind what it says of itself.
 func look(ctx context.Context, kind Kind, server openai.Config, chats *openai.Engine, slotDir string) (facts, error) {
 	switch kind {

@@ -39,13 +39,19 @@ func localEngine(t *testing.T, change func(*local.Config)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := server.New(engine, server.Config{Version: "test", Events: events})
+	if cfg.OnCache == nil {
+		_ = events.Close()
+		events = nil
+	}
+	api := server.New(engine, server.Config{Version: "ragpilot test", Events: events})
 	http := httptest.NewServer(api)
 	t.Cleanup(func() {
 		http.CloseClientConnections()
 		http.Close()
 		_ = engine.Close()
-		_ = events.Close()
+		if events != nil {
+			_ = events.Close()
+		}
 	})
 	return http.URL
 }
@@ -108,6 +114,11 @@ func TestLocalEngine(t *testing.T) {
 		tt.config.ProbeTokens = 300
 		tt.run(t, func(t *testing.T) string { return localEngine(t, nil) })
 	}
+	silent := misconfigured{
+		name: "no events", config: doctor.Config{ProbeTokens: 300},
+		want: []string{"warning: events"}, says: []string{"start it with --kv-events tcp://"},
+	}
+	silent.run(t, func(t *testing.T) string { return localEngine(t, func(c *local.Config) { c.OnCache = nil }) })
 }
 
 // misconfigured is a real engine with one thing wrong: in how it is started, in a gateway in front of it, or in what is asked.

@@ -147,7 +147,7 @@ func (x *exam) prefix(ctx context.Context) {
 		low, high = n*3/4, n*4/3
 	}
 	do := "put more of what stays the same in front of what differs (instructions, tools, examples, documents)"
-	if flag := map[Kind]string{VLLM: "--block-size", SGLang: "--page-size"}[x.kind]; flag != "" {
+	if flag := map[Kind]string{VLLM: "--block-size", SGLang: "--page-size"}[x.kind]; flag != "" && !x.facts.own() {
 		do += ", or lower " + flag
 	}
 	b := x.block
