@@ -59,6 +59,7 @@ type exam struct {
 	moving        bool // the chat template changes from one time to the next
 	sameCount     bool // its tokenizer counts the tokens of a chat as its answers do
 	otherCount    bool // it does not
+	points        bool // the engine goes on only from where prompts have ended or parted
 }
 
 func newExam(cfg Config) (*exam, error) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ type fake struct {
 	hideSlots, noHostCache, shifts, windows                                        bool
 	slotDir                                                                        string // llama.cpp saves slots there
 	sources                                                                        string // of /kv_event_sources
-	noSchema, noSalts, freshSalts, oneSalt                                         bool   // salts are left out, new each time, or all the same
+	noSchema, noSalts, freshSalts, oneSalt, sparse                                 bool   // salts are left out, new each time, or all the same
 
 	mu      sync.Mutex
 	chats   int
@@ -47,6 +48,7 @@ type fake struct {
 	tokens  int        // of all prompts
 	prompts [][]uint32 // that are cached
 	salted  []string   // their salts
+	points  [][]uint32 // beginnings of prompts, whose last states are kept
 	bodies  []string
 	slot    []uint32 // what /completion has read
 }
@@ -320,6 +322,9 @@ func (f *fake) cached(tokens []uint32, slot *int, salt string) int {
 	if f.noCache {
 		return 0
 	}
+	if f.sparse {
+		return f.atPoints(tokens, salt)
+	}
 	if f.kind == doctor.LlamaCPP && slot != nil && f.shifts && f.chats%2 == 0 {
 		return len(tokens) * 3 / 4
 	}
@@ -346,6 +351,26 @@ func (f *fake) cached(tokens []uint32, slot *int, salt string) int {
 	}
 	step := max(cmp.Or(f.step, f.block), 1)
 	return best / step * step
+}
+
+// atPoints is what an engine with sliding windows reuses: it goes on from where an earlier prompt ended, or parted from another one.
+func (f *fake) atPoints(tokens []uint32, salt string) int {
+	whole := func(n int) int { return n / f.block * f.block }
+	best, parted := 0, 0
+	for i, p := range f.prompts {
+		n := 0
+		for f.salted[i] == salt && n < min(len(p), len(tokens)-1) && p[n] == tokens[n] {
+			n++
+		}
+		parted = max(parted, whole(n))
+	}
+	for _, p := range f.points {
+		if len(p) <= parted && slices.Equal(p, tokens[:len(p)]) {
+			best = max(best, len(p))
+		}
+	}
+	f.points = append(f.points, tokens[:whole(len(tokens)-1)], tokens[:parted])
+	return best
 }
 
 // serve starts a fake.

@@ -52,6 +52,10 @@ func (x *exam) measure(ctx context.Context) {
 		if a.err != nil || !a.usage.CachedKnown {
 			return
 		}
+		if i == 0 && a.usage.CachedTokens == 0 && x.third(ctx, end) > 0 {
+			x.points = true // steps would be those of these points
+			return
+		}
 		s.add(end, a.usage.PromptTokens, a.usage.CachedTokens)
 		if can := s.can(); len(can) == 1 {
 			x.block = block{can[0], can[0], i + 1}

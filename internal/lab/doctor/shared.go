@@ -62,6 +62,10 @@ func (x *exam) shared(ctx context.Context) {
 		x.add(name, NotKnown, "answers do not report what was cached", "")
 		return
 	}
+	if x.points {
+		x.add(name, Warning, "the first prompt with the beginning of another one finds nothing of it, the next one does", x.keep())
+		return
+	}
 	text, kept := varied(x.text, x.cfg.Nonce())
 	a := x.ask(ctx, text, nil)
 	if a.err != nil {
@@ -83,11 +87,33 @@ func (x *exam) shared(ctx context.Context) {
 	switch {
 	case cached >= want-block && cached > 0:
 		x.add(name, OK, saw, "")
+		return
 	case want < 2*block && cached == 0:
 		x.add(name, NotKnown, saw+": too few blocks for a verdict", "ask with more --probe-tokens")
+		return
+	}
+	switch again := x.third(ctx, kept); {
+	case again >= want-block && again > cached:
+		x.add(name, Warning, fmt.Sprintf("%s; %d of another one after that", saw, again), x.keep())
 	case cached >= want/2:
 		x.add(name, Warning, saw, few)
 	default:
 		x.add(name, Problem, saw+", though a whole prompt is reused", few)
 	}
+}
+
+// third sends one more prompt with the same beginning, and returns how much of it was cached; 0: it was not answered. Some engines keep
+// points to go on from only where two prompts have parted.
+func (x *exam) third(ctx context.Context, kept int) int {
+	return x.ask(ctx, x.text[:kept]+probeText(x.cfg.Nonce(), len(x.text)-kept), nil).usage.CachedTokens
+}
+
+// keep is what to do where the second prompt with a beginning finds nothing, and the third one does.
+func (x *exam) keep() string {
+	do := "models with sliding windows or recurrent states keep points to go on from only where prompts have ended or parted: send a new " +
+		"prefix by itself first, to warm it"
+	if x.kind == VLLM {
+		do += "; or keep points at an interval (--prefix-cache-retention-interval, a multiple of the block)"
+	}
+	return do
 }

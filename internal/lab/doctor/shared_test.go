@@ -27,6 +27,28 @@ func TestSharedPrefixByBlocks(t *testing.T) {
 	}
 }
 
+// TestSharedPrefixOfSparsePoints: a model with sliding windows reuses a beginning only after two prompts have parted there, which costs
+// the second one. That is no problem, and nothing is measured from it.
+func TestSharedPrefixOfSparsePoints(t *testing.T) {
+	f := &fake{kind: doctor.VLLM, block: 32, sparse: true, window: 32768}
+	r := examine(t, doctor.Config{Engine: serve(t, f)})
+	c := find(t, r, "shared prefix")
+	if c.Result != doctor.Warning ||
+		!strings.Contains(c.Saw, "0 of them cached, of 384 in whole blocks of 32; 384 of another one after that") ||
+		!strings.Contains(c.Do, "--prefix-cache-retention-interval") {
+		t.Errorf("%+v", c)
+	}
+	if got := wrong(r); len(got) != 1 {
+		t.Errorf("%q\n%s", got, printed(r))
+	}
+	f = &fake{kind: doctor.Other, block: 32, sparse: true, window: 32768}
+	r = examine(t, doctor.Config{Engine: serve(t, f)})
+	b, c := find(t, r, "block size"), find(t, r, "shared prefix")
+	if b.Result != doctor.NotKnown || c.Result != doctor.Warning || !strings.Contains(c.Saw, "finds nothing of it, the next one does") {
+		t.Errorf("%+v, %+v", b, c)
+	}
+}
+
 // TestSharedPrefixIsShort: where fewer blocks are reused than are shared, that is said, with both numbers.
 func TestSharedPrefixIsShort(t *testing.T) {
 	for _, tt := range []struct {
