@@ -7,11 +7,11 @@
 # Arguments choose what runs, all of it otherwise:
 #   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
 #   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
-#   doctor     ragpilot doctor and servers that are started well and badly, or stand behind a bad gateway: seven starts of vLLM
+#   doctor     ragpilot doctor and servers that are started well and badly, or stand behind a bad gateway: nine starts of vLLM
 #   ttft       the same with SmolLM2-135M, timed: an hour and more on two cores without AVX-512
 # Computed and ttft need ../shared/traces beside the repository.
 #
-# RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, RAGPILOT_VLLM_COUNT and RAGPILOT_VLLM_MODEL other models than
+# RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, _SLIDING, _COUNT and _MODEL other models than
 # those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/testkit/vllmtest/settings_test.go for the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,7 +50,10 @@ for part in "${parts[@]}"; do
 		;;
 	doctor)
 		if [[ -z ${RAGPILOT_VLLM_TINY:-} ]]; then RAGPILOT_VLLM_TINY=$(made vllm-tiny tiny_model.py); fi
-		names+=(TestRealDoctor)
+		tokens=("$RAGPILOT_VLLM_TINY")
+		if [[ -z ${RAGPILOT_VLLM_SLIDING:-} ]]; then RAGPILOT_VLLM_SLIDING=$(made vllm-sliding sliding_model.py); fi
+		tokens=()
+		names+=(TestRealDoctor TestRealDoctorSliding)
 		;;
 	computed | ttft)
 		if [[ -z ${RAGPILOT_VLLM_MODEL:-} ]]; then
@@ -80,7 +83,7 @@ if ((${#names[@]} == 0)); then exit 77; fi
 # Processors that cannot multiply 16-bit floats are slower with them than with 32-bit ones, which take twice the memory: 9.2 GB of cache
 # for SmolLM2 and 200,000 tokens.
 if [[ -z ${RAGPILOT_VLLM_DTYPE:-} ]] && ! grep -qs bf16 /proc/cpuinfo; then RAGPILOT_VLLM_DTYPE=float32; fi
-export RAGPILOT_VLLM_DTYPE RAGPILOT_VLLM_PYTHON RAGPILOT_VLLM_TINY RAGPILOT_VLLM_COUNT RAGPILOT_VLLM_MODEL
+export RAGPILOT_VLLM_DTYPE RAGPILOT_VLLM_PYTHON RAGPILOT_VLLM_TINY RAGPILOT_VLLM_SLIDING RAGPILOT_VLLM_COUNT RAGPILOT_VLLM_MODEL
 tmp=$(mktemp -d)
 # A test that is interrupted stops no servers.
 trap 'for pid in "$tmp"/rp*/pid; do if [[ -e $pid ]]; then kill -9 -- "-$(<"$pid")" 2>/dev/null || true; fi; done; rm -rf "$tmp"' EXIT

@@ -113,6 +113,28 @@ func TestRealDoctor(t *testing.T) {
 	}
 }
 
+// TestRealDoctorSliding examines servers of a model with sliding windows, whose states are kept only where prompts have ended or parted
+// unless the server is started otherwise.
+func TestRealDoctorSliding(t *testing.T) {
+	python, model := needs(t, envSliding)
+	for _, tt := range []struct {
+		examination
+		flags []string
+	}{
+		{examination{
+			name: "as it is", want: []string{"warning: shared prefix"},
+			says: []string{"of another one after that", "--prefix-cache-retention-interval"},
+		}, nil},
+		{examination{name: "points at an interval"}, []string{"--prefix-cache-retention-interval", "128"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.run(t, serve(t, options{
+				python: python, model: model, block: 32, blocks: 1024, window: 1900, dtype: "float32", replay: true, more: tt.flags,
+			}))
+		})
+	}
+}
+
 func port(endpoint string) string { return endpoint[strings.LastIndexByte(endpoint, ':')+1:] }
 
 // startedWell are examinations of a server with blocks of 128 that is started well.

@@ -11,7 +11,8 @@ import (
 // Environment variables that say what to run on; .ci/enginetest.sh sets them.
 const (
 	envPython   = "RAGPILOT_VLLM_PYTHON"   // the Python of an environment that has vLLM
-	envTiny     = "RAGPILOT_VLLM_TINY"     // folder of a small model: accuracy
+	envTiny     = "RAGPILOT_VLLM_TINY"     // folder of a small model: accuracy, doctor
+	envSliding  = "RAGPILOT_VLLM_SLIDING"  // folder of a small model with sliding windows: doctor
 	envModel    = "RAGPILOT_VLLM_MODEL"    // folder of a model worth timing: times to the first token
 	envCount    = "RAGPILOT_VLLM_COUNT"    // folder of a small model with the tokens of the other: tokens computed
 	envFigures  = "RAGPILOT_VLLM_FIGURES"  // folder that figures are written to; empty: they are only printed
