@@ -42,3 +42,56 @@ func (m *aging[K, V]) put(k K, v V, bytes int64) {
 
 // size is what both halves take.
 func (m *aging[K, V]) size() int64 { return m.bytes + m.older }
+
+// memory keeps prompts and their parts, in two halves like [aging]. A part that several prompts have is kept once, and counts in each half
+// that has such a prompt.
+type memory struct {
+	young, old half
+	limit      int64 // of both, in bytes
+}
+
+type half struct {
+	prompts map[uint32]*stored
+	parts   map[uint64]*view
+	bytes   int64
+}
+
+func newHalf() half { return half{prompts: map[uint32]*stored{}, parts: map[uint64]*view{}} }
+
+func newMemory(limit int64) *memory { return &memory{young: newHalf(), old: newHalf(), limit: limit} }
+
+func (m *memory) prompt(number uint32) (*stored, bool) {
+	if s, ok := m.young.prompts[number]; ok {
+		return s, true
+	}
+	s, ok := m.old.prompts[number]
+	return s, ok
+}
+
+// part returns a part that is known, and counts it in the young half.
+func (m *memory) part(key uint64) (*view, bool) {
+	if v, ok := m.young.parts[key]; ok {
+		return v, true
+	}
+	v, ok := m.old.parts[key]
+	if ok {
+		m.keep(key, v)
+	}
+	return v, ok
+}
+
+func (m *memory) keep(key uint64, v *view) {
+	m.young.parts[key] = v
+	m.young.bytes += v.bytes()
+}
+
+// put adds a prompt, whose parts were asked for or kept before.
+func (m *memory) put(number uint32, s *stored) {
+	m.young.prompts[number] = s
+	m.young.bytes += promptSize + viewSize*int64(len(s.views))
+	if m.young.bytes > m.limit/2 {
+		m.old, m.young = m.young, newHalf()
+	}
+}
+
+func (m *memory) size() int64 { return m.young.bytes + m.old.bytes }

@@ -199,8 +199,11 @@ func is(v *view, k Kind) bool { return v != nil && v.kind == k }
 
 // edited is the cause of a difference without a better one: of the instructions, or of what was said.
 func (c *pair) edited(d *difference) Cause {
-	b := &c.b[d.part]
-	if b.role == System || c.single() && len(spoken(c.p.Parts[d.part].Text)) < 2 {
+	b, part := &c.b[d.part], &c.p.Parts[d.part]
+	switch {
+	case b.role == System,
+		c.single() && len(spoken(part.Text)) < 2,
+		part.At > 0 && b.role == User && c.filledIn(d.part): // instructions in the first message of a chat template
 		return Template
 	}
 	return EditedHistory

@@ -1,6 +1,7 @@
 package prefixdiff
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -22,7 +23,10 @@ var (
 		"guest account owner hello hi hey dear welcome mr mrs ms dr login handle firstname first_name lastname " +
 		"full_name user_id userid customer_id email mail recipient sender benutzer kunde hallo herr frau " +
 		"utilisateur bonjour nom monsieur madame usuario hola nombre señor señora utente cliente " +
-		"пользователь пользователя клиент клиента имя имени nom nome vorname nachname prénom")
+		"пользователь пользователя клиент клиента имя имени nom nome vorname nachname prénom " +
+		"klant gebruiker naam mevrouw meneer klient klientka użytkownik pan pani panem panią müşteri kullanıcı adı sayın " +
+		"usuário utilizador senhor " +
+		"senhora kund användare namn bruger kunde المستخدم العميل اسم")
 	whenWords = wordSet("time date today now clock timestamp datetime day datum uhrzeit heute jetzt aujourd'hui fecha hoy ora " +
 		"oggi uptime elapsed ago generated updated")
 	keyWords = wordSet("id uuid guid request_id requestid request-id trace trace_id session session_id sessionid nonce token " +
@@ -57,6 +61,7 @@ func (g *gap) cue() cue {
 	near := strings.FieldsFunc(before, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' && r != '-' && r != '\''
 	})
+	near = slices.DeleteFunc(near, func(w string) bool { return w[0] >= '0' && w[0] <= '9' })
 	for i := len(near) - 1; i >= max(0, len(near)-nameReach); i-- {
 		if c := cueOf(near[i]); c != noCue && (c == who || i >= len(near)-cueReach) {
 			g.near = i == len(near)-1
@@ -69,12 +74,15 @@ func (g *gap) cue() cue {
 			return who
 		}
 	}
+	if behind := strings.ToLower(g.text[at:min(len(g.text), at+32)]); strings.Contains(behind, " ago") {
+		return when
+	}
 	return noCue
 }
 
 // whoWide are words for users that no space stands behind.
 var whoWide = []string{
-	"/home/", "/users/", "用户", "姓名", "客户", "顾客", "先生", "女士", "名前", "氏名", "お客様", "ユーザー", "顧客", "사용자", "이름", "고객",
+	"/home/", "/users/", `\users\`, "用户", "姓名", "客户", "顾客", "先生", "女士", "名前", "氏名", "お客様", "ユーザー", "顧客", "사용자", "이름", "고객",
 }
 
 // titles stand in front of a person's name.

@@ -155,14 +155,14 @@ func (r *Request) pair(n uint32) (*pair, bool) {
 		return c, true
 	}
 	x.mu.Lock()
-	s, ok := x.prompts.get(n)
+	s, ok := x.memory.prompt(n)
 	x.mu.Unlock()
 	if !ok {
 		return nil, false
 	}
 	c.a = s.views
-	if s.texts != nil {
-		c.text = func(i int) string { return s.texts.Parts[i].Text }
+	if x.cfg.KeepTexts {
+		c.text = func(i int) string { return s.views[i].text }
 	}
 	return c, true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -35,14 +36,12 @@ type Index struct {
 	prefixes *aging[uint64, uint32]   // by the hash of a prefix: the last prompt with it
 	branches *aging[uint64, []branch] // by the hash of a prefix: how prompts go on from it, where they do so in several ways
 	contents *aging[uint64, uint32]   // by the hash of a chunk: the last prompt with it
-	prompts  *aging[uint32, *stored]
-	parts    *aging[uint64, *view] // what prompts share is kept once
+	memory   *memory
 }
 
 // stored is an earlier prompt.
 type stored struct {
 	views   []view
-	texts   *Prompt // if texts are kept
 	replica string
 }
 
@@ -67,8 +66,7 @@ func New(cfg Config) (*Index, error) {
 	x.prefixes = newAging[uint64, uint32](maps * 2 / 5)
 	x.contents = newAging[uint64, uint32](maps * 2 / 5)
 	x.branches = newAging[uint64, []branch](maps / 5)
-	x.prompts = newAging[uint32, *stored](cfg.MaxBytes / 8)
-	x.parts = newAging[uint64, *view](cfg.MaxBytes * 3 / 8)
+	x.memory = newMemory(cfg.MaxBytes / 2)
 	return x, nil
 }
 
@@ -76,7 +74,7 @@ func New(cfg Config) (*Index, error) {
 func (x *Index) Bytes() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.prefixes.size() + x.contents.size() + x.branches.size() + x.prompts.size() + x.parts.size()
+	return x.prefixes.size() + x.contents.size() + x.branches.size() + x.memory.size()
 }
 
 // Request is a prompt on its way into an index, see [Index.Prepare].
@@ -105,6 +103,9 @@ func (x *Index) Prepare(p Prompt) *Request {
 	r.tokens = make([]int32, len(p.Parts))
 	for i := range r.tokens {
 		r.tokens[i] = -1
+	}
+	if x.cfg.Load == nil && r.fits() {
+		x.prepare(r)
 	}
 	return r
 }
@@ -135,7 +136,7 @@ func (r *Request) Insert() int {
 		x.contents.put(c.hash, uint32(r.number), mapEntry)
 	}
 	x.grow(r)
-	if x.cfg.Load == nil {
+	if x.cfg.Load == nil && r.fits() {
 		x.remember(r)
 	}
 	return r.number
@@ -239,39 +240,60 @@ func (r *Request) most(from int) (uint32, bool) {
 	return best, most > 0
 }
 
-// remember keeps what a comparison needs of the prompt.
-func (x *Index) remember(r *Request) {
-	size := int64(promptSize)
+// fits reports whether a prompt is kept: one that would take a large part of the memory is not.
+func (r *Request) fits() bool {
+	bytes := int64(0)
+	for i := range r.prompt.Parts {
+		bytes += 2*int64(len(r.prompt.Parts[i].Text)) + 2*viewSize
+	}
+	return bytes <= r.x.cfg.MaxBytes/8
+}
+
+// key names a part wherever it stands.
+func (v *view) key() uint64 { return mix(mix(v.hash, v.name), uint64(v.kind)<<8|uint64(v.role)) }
+
+// prepare describes the parts that are not known.
+func (x *Index) prepare(r *Request) {
+	x.mu.Lock()
+	for i := range r.views {
+		if v, ok := x.memory.part(r.views[i].key()); ok {
+			r.views[i].take(v)
+		}
+	}
+	x.mu.Unlock()
 	at := 0
-	views := slices.Clone(r.views)
-	for i := range views {
-		from := at
+	for i := range r.views {
+		v, from := &r.views[i], at
 		for at < len(r.chunks) && r.chunks[at].part == uint32(i) {
 			at++
 		}
-		key := mix(mix(views[i].hash, views[i].name), uint64(views[i].kind)<<8|uint64(views[i].role))
-		if v, ok := x.parts.get(key); ok {
-			turn := views[i].turn
-			views[i] = *v
-			views[i].turn = turn
-		} else {
-			x.describe(&views[i], &r.prompt.Parts[i])
-			for _, c := range r.chunks[from:at] {
-				views[i].chunks = append(views[i].chunks, c.piece)
-			}
-			v := views[i]
-			x.parts.put(key, &v, v.bytes())
+		if v.words != nil {
+			continue
 		}
-		size += 96
-	}
-	copy(r.views, views) // with words
-	s := &stored{views: views, replica: r.seen.Replica}
-	if x.cfg.KeepTexts {
-		p := r.prompt
-		s.texts = &p
-		for i := range p.Parts {
-			size += int64(len(p.Parts[i].Text) + len(p.Parts[i].Path))
+		x.describe(v, &r.prompt.Parts[i])
+		v.chunks = make([]piece, 0, at-from)
+		for _, c := range r.chunks[from:at] {
+			v.chunks = append(v.chunks, c.piece)
+		}
+		if x.cfg.KeepTexts {
+			v.text = strings.Clone(r.prompt.Parts[i].Text) // not the whole body
 		}
 	}
-	x.prompts.put(uint32(r.number), s, size)
+}
+
+// take fills in what is known of the same part in another place.
+func (v *view) take(known *view) {
+	v.words, v.chunks, v.loose, v.text = known.words, known.chunks, known.loose, known.text
+}
+
+// remember keeps what a comparison needs of the prompt.
+func (x *Index) remember(r *Request) {
+	for i := range r.views {
+		v := &r.views[i]
+		if _, ok := x.memory.part(v.key()); !ok {
+			kept := *v
+			x.memory.keep(v.key(), &kept)
+		}
+	}
+	x.memory.put(uint32(r.number), &stored{views: r.views, replica: r.seen.Replica})
 }

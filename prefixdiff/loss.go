@@ -27,7 +27,9 @@ func (c *pair) counts(d *difference) bool {
 		case d.recurs > 0 && c.goesOn(d):
 			return true
 		case d.certain && d.cause == UserName: // a user's own requests all have the same name
-			return d.recurs >= leastName
+			return d.recurs >= leastName && d.coverage >= 0.5
+		case d.part < len(c.b) && c.b[d.part].kind == Setting && d.recurs < leastFront:
+			return false
 		}
 		return d.certain || d.recurs >= leastFront && d.coverage >= 0.5
 	case b.turn >= c.tail():
@@ -42,7 +44,7 @@ func (c *pair) counts(d *difference) bool {
 	case c.goesOn(d):
 		return true
 	case d.certain:
-		return d.coverage >= 0.5 && c.sameness(d, part) >= 0.9
+		return d.coverage >= 0.5 && c.sameness(d, part) >= c.leastSame(part)
 	}
 	if b.role == User { // other words of a user are another conversation, unless nearly everything behind them is the same
 		return d.recurs >= leastAgain && d.coverage >= 0.9 && c.similar(d.part)
@@ -53,19 +55,28 @@ func (c *pair) counts(d *difference) bool {
 // endCounts reports whether a difference in the last message is a loss. That message is new as a rule, also where it has documents of
 // another one behind another question. Without a system text it is a template that was filled in.
 func (c *pair) endCounts(d *difference, part int) bool {
-	filledIn := len(c.systemWords(c.b, false)) == 0
-	least := leastEnd
+	filledIn := c.filledIn(part)
+	least, same := leastEnd, 0.9
 	if d.certain && filledIn {
-		least = leastSure
-	}
-	same := 0.9
-	if d.certain && filledIn {
-		same = 0.6 // the question is another one, too
+		least, same = leastSure, c.leastSame(part)
 	}
 	if d.recurs < least || d.coverage < 0.5 || c.sameness(d, part) < same {
 		return false
 	}
 	return d.certain || filledIn && d.coverage >= 0.8
+}
+
+// filledIn reports whether a part is the first message and there is no system text: it has the instructions, and then the question.
+func (c *pair) filledIn(part int) bool {
+	return !c.spoken(part) && len(c.systemWords(c.b, false)) == 0
+}
+
+// leastSame is how much of a part must be the same behind a difference.
+func (c *pair) leastSame(part int) float64 {
+	if c.filledIn(part) {
+		return 0.6 // the question is another one, too
+	}
+	return 0.9
 }
 
 // sameness says how much of the part behind the difference is an earlier text, as a share.
@@ -199,16 +210,29 @@ func (c *pair) changed(d *difference) bool {
 	return true
 }
 
-// within reports whether all words of a text stand in another one, in a row.
+// within reports whether all words of a text stand in another one, in a row (Knuth, Morris, Pratt).
 func within(long, short []word) bool {
 	const least = 3
 	short = trimBlank(short)
 	if len(short) < least || len(long) <= len(short) {
 		return false
 	}
-	for i := 0; i+len(short) <= len(long); i++ {
-		j := 0
-		for j < len(short) && long[i+j].same(short[j]) {
+	back := make([]int, len(short)) // how many words the text begins with, too, when it has matched up to here
+	for i, j := 1, 0; i < len(short); i++ {
+		for j > 0 && !short[i].same(short[j]) {
+			j = back[j-1]
+		}
+		if short[i].same(short[j]) {
+			j++
+		}
+		back[i] = j
+	}
+	j := 0
+	for _, w := range long {
+		for j > 0 && !w.same(short[j]) {
+			j = back[j-1]
+		}
+		if w.same(short[j]) {
 			j++
 		}
 		if j == len(short) {

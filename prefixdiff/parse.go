@@ -14,7 +14,7 @@ import (
 // ErrUnknown is returned for JSON that is no request to a language model.
 var ErrUnknown = errors.New("prefixdiff: no messages, input, contents, prompt or text")
 
-// ErrInvalid is returned for what is no JSON.
+// ErrInvalid is returned for what is no JSON, and for a request of too many parts.
 var ErrInvalid = errors.New("prefixdiff: invalid JSON")
 
 // Parse reads the body of a request: OpenAI's chat completions, completions and responses, Anthropic's messages, Gemini's
@@ -32,7 +32,7 @@ func Parse(body []byte) (Prompt, error) {
 		if len(r.parts) == 0 {
 			return Prompt{}, ErrUnknown
 		}
-		return Prompt{Parts: r.parts}, nil
+		return r.prompt()
 	}
 	return parseObject(root, "", 0)
 }
@@ -66,7 +66,7 @@ func parseObject(root gjson.Result, prefix string, depth int) (Prompt, error) {
 	default:
 		for _, name := range [...]string{"body", "params", "request", "input"} {
 			inner := r.member(name)
-			if inner.Type == gjson.String && gjson.Valid(inner.Str) {
+			if inner.Type == gjson.String && valid([]byte(inner.Str)) {
 				inner = gjson.Parse(inner.Str)
 			}
 			if inner.IsObject() && depth < maxWrapped {
@@ -85,6 +85,17 @@ func parseObject(root gjson.Result, prefix string, depth int) (Prompt, error) {
 	if len(r.parts) == 0 && !r.partial {
 		return Prompt{}, ErrUnknown
 	}
+	return r.prompt()
+}
+
+// maxParts bounds the parts of a prompt: what is kept of each takes many times the memory of the bytes that a client needs to send one.
+const maxParts = 1 << 16
+
+// prompt returns what was read.
+func (r *reader) prompt() (Prompt, error) {
+	if len(r.parts) > maxParts {
+		return Prompt{}, fmt.Errorf("%w: %d parts, want at most %d", ErrInvalid, len(r.parts), maxParts)
+	}
 	return Prompt{Parts: r.parts, Partial: r.partial}, nil
 }
 
@@ -95,7 +106,11 @@ type reader struct {
 	parts   []Part
 	partial bool
 	turn    int
+	deep    int // lists in lists
 }
+
+// maxNested is how deep the content of a message is read.
+const maxNested = 8
 
 // find notes the members of the body. Of two with one name, the last one counts, as in most servers.
 func (r *reader) find(root gjson.Result) {
@@ -199,6 +214,10 @@ func (r *reader) schema(names ...string) {
 
 // tools adds the definitions of tools. Gemini has lists in the list.
 func (r *reader) tools(path string, list gjson.Result) {
+	if r.deep++; r.deep > maxNested {
+		return
+	}
+	defer func() { r.deep-- }()
 	i := 0
 	list.ForEach(func(_, tool gjson.Result) bool {
 		at := path + "[" + strconv.Itoa(i) + "]"
@@ -315,6 +334,12 @@ func roleOf(s string) Role {
 
 // content adds a text, or a list of parts. A list of one text is the same prompt as the text.
 func (r *reader) content(at string, v gjson.Result, role Role, turn int) {
+	if r.deep++; r.deep > maxNested {
+		r.add(at, Opaque, role, turn, v.Raw)
+		r.deep--
+		return
+	}
+	defer func() { r.deep-- }()
 	switch {
 	case v.Type == gjson.String:
 		if v.Str != "" {

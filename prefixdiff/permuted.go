@@ -9,17 +9,25 @@ import (
 type unit struct {
 	from, to int
 	hash     uint64
+	labelled bool
 }
 
 // ends are the words behind which a unit ends.
-type ends struct{ stop, wide, brace word }
+type ends struct {
+	stop, wide, brace word
+	letters           map[word]bool // that number documents: A, B, C
+}
 
 func (s splitter) ends() ends {
 	one := func(text string) word {
 		w, _ := s.split(text, nil)
 		return w[0] &^ spaceBit
 	}
-	return ends{stop: one("."), wide: one("。"), brace: one("}")}
+	letters := make(map[word]bool, 52)
+	for c := 'A'; c <= 'Z'; c++ {
+		letters[one(string(c))], letters[one(string(c+'a'-'A'))] = true, true
+	}
+	return ends{stop: one("."), wide: one("。"), brace: one("}"), letters: letters}
 }
 
 // labelled is how many words of a unit may stand in front of its number, as in "Source 3:": documents are numbered anew where they go.
@@ -35,7 +43,10 @@ func (g *gap) units(words []word) []unit {
 		n, leading := 0, true
 		for _, w := range words[from:to] {
 			switch c := w.class(); {
-			case c == blank, n < labelled && c == number, leading && c == sign:
+			case c == blank, leading && c == sign:
+				continue
+			case n < labelled && (c == number || e.letters[w&^spaceBit]):
+				u.labelled = true
 				continue
 			}
 			leading = false
@@ -70,10 +81,21 @@ func (g *gap) unitsMoved() bool {
 	for i < len(ua) && i < len(ub) && ua[i].hash == ub[i].hash {
 		i++
 	}
-	if i >= len(ua) || i >= len(ub) {
-		return false
+	return movedBack(ua[i:], ub[i:]) && movedBack(ub[i:], ua[i:])
+}
+
+// movedBack reports whether the first unit of a text stands further back in the other one. If it has a number or a letter in front, the
+// second one may be the sign, too.
+func movedBack(in, units []unit) bool {
+	for i, u := range units[:min(len(units), 2)] {
+		if i+1 < len(in) && has(in[i+1:], u.hash) {
+			return true
+		}
+		if !u.labelled {
+			return false
+		}
 	}
-	return has(ua[i+1:], ub[i].hash) && has(ub[i+1:], ua[i].hash)
+	return false
 }
 
 // head returns the last n words in front of the difference.
@@ -155,7 +177,7 @@ func short(text string) bool {
 	lines, members, bytes := 0, 0, 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if line == "" {
+		if line == "" || strings.HasPrefix(line, "</") {
 			continue
 		}
 		lines++

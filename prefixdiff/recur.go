@@ -50,7 +50,7 @@ func covered(set map[uint64]struct{}, words []word) (share, last float64) {
 }
 
 // longText is the length in bytes from which texts are compared by chunks and not by words, as that takes less time.
-const longText = 16 << 10
+const longText = 128 << 10
 
 // later is what the earlier prompt has behind a difference, in parts that are not equal to one of the later prompt.
 type later struct {
@@ -71,7 +71,7 @@ func (c *pair) open(d *difference, rest map[uint64]int) later {
 		if i == d.part {
 			size -= d.at
 		}
-		if size <= 2*longText {
+		if size <= longText {
 			c.describeA(i)
 			words := v.words
 			if i == d.part && i < len(c.b) && c.b[i].words != nil {
@@ -104,7 +104,7 @@ func (l *later) of(c *pair, d *difference, j int) (share, end float64) {
 			return 1, 1
 		}
 	}
-	if len(part.Text)-from > longText {
+	if len(part.Text)-from > longText || len(l.runs) == 0 {
 		n, last, at := 0, 0, 0
 		for _, p := range c.pieces(part, nil) {
 			at += int(p.bytes)
@@ -115,10 +115,8 @@ func (l *later) of(c *pair, d *difference, j int) (share, end float64) {
 				n, last = n+int(p.bytes), at-from
 			}
 		}
-		return float64(n) / float64(len(part.Text)-from), float64(last) / float64(len(part.Text)-from)
-	}
-	if len(l.runs) == 0 {
-		return 0, 0
+		all := float64(max(len(part.Text)-from, 1))
+		return float64(n) / all, float64(last) / all
 	}
 	c.splitter.describe(&c.b[j], part)
 	words := c.b[j].words
@@ -165,7 +163,7 @@ func (c *pair) recurring(d *difference) {
 			continue
 		}
 		open = open[1:]
-		if n >= shingle {
+		if n >= shingle && c.b[j].kind != Media {
 			if share, end := l.of(c, d, j); share > 0 {
 				d.recurs += int(share * float64(n))
 				last = max(last, at+int(end*float64(n)))
@@ -173,6 +171,14 @@ func (c *pair) recurring(d *difference) {
 		}
 		at += n
 	}
+	all := 0
+	for i := d.part; i < len(c.a); i++ {
+		all += int(c.a[i].size)
+		if c.a[i].kind == Media {
+			all += mediaTokens
+		}
+	}
+	d.recurs = min(d.recurs, all) // a text may come back more often than it was there
 	if last > 0 {
 		d.coverage = float64(d.recurs) / float64(last)
 	}

@@ -52,7 +52,7 @@ func (r *Request) missed(common int, against uint32) (Cause, bool) {
 func (r *Request) replicaOf(n uint32) string {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	if s, ok := r.x.prompts.get(n); ok {
+	if s, ok := r.x.memory.prompt(n); ok {
 		return s.replica
 	}
 	return ""

@@ -72,63 +72,78 @@ func (c *pair) valueAt(json string, at int) bool {
 	return container != member
 }
 
+// maxDepth is how deep JSON is looked at: deeper members count as a part of the one around them.
+const maxDepth = 32
+
+// maxMember is the length in bytes up to which a path has the name of a member.
+const maxMember = 64
+
+// level is an object or a list around a byte of JSON.
+type level struct {
+	list  bool
+	index int
+	name  string
+	value bool // behind the colon
+}
+
+// step is the part of a path that leads from a level to what stands there.
+func (l *level) step() string {
+	switch {
+	case l.list:
+		return "[" + strconv.Itoa(l.index) + "]"
+	case l.value:
+		return "." + strings.ToValidUTF8(l.name[:min(len(l.name), maxMember)], "")
+	}
+	return ""
+}
+
 // pathAt returns the path of the object or list that byte at of some JSON stands in, and that of the value there. The two are
 // equal if the byte belongs to no value, such as that of a member's name.
 func pathAt(json string, at int) (container, member string) {
-	type level struct {
-		path  string
-		list  bool
-		index int
-		name  string
-		value bool // behind the colon
-	}
 	var stack []level
-	full := func(l *level) string {
-		switch {
-		case l.list:
-			return l.path + "[" + strconv.Itoa(l.index) + "]"
-		case l.value:
-			return l.path + "." + l.name
-		}
-		return l.path
-	}
+	depth := 0
 	for i := 0; i < len(json) && i <= at; i++ {
+		top := (*level)(nil)
+		if depth > 0 && depth <= maxDepth {
+			top = &stack[depth-1]
+		}
 		switch ch := json[i]; ch {
 		case '{', '[':
-			path := ""
-			if n := len(stack); n > 0 {
-				path = full(&stack[n-1])
+			if depth++; depth <= maxDepth {
+				stack = append(stack[:depth-1], level{list: ch == '['})
 			}
-			stack = append(stack, level{path: path, list: ch == '['})
 		case '}', ']':
-			if i < at && len(stack) > 1 {
-				stack = stack[:len(stack)-1]
+			if i < at && depth > 1 {
+				depth--
 			}
 		case ',':
-			if n := len(stack); n > 0 && i < at {
-				stack[n-1].index++
-				stack[n-1].value = false
+			if top != nil && i < at {
+				top.index++
+				top.value = false
 			}
 		case ':':
-			if n := len(stack); n > 0 {
-				stack[n-1].value = true
+			if top != nil {
+				top.value = true
 			}
 		case '"':
 			end := stringEnd(json, i)
-			if n := len(stack); n > 0 && !stack[n-1].list && !stack[n-1].value {
-				stack[n-1].name = json[i+1 : max(i+1, end-1)]
+			if top != nil && !top.list && !top.value {
+				top.name = json[i+1 : max(i+1, end-1)]
 			}
 			i = end - 1
 		}
 	}
-	if len(stack) == 0 {
+	if depth == 0 {
 		return "", ""
 	}
-	top := &stack[len(stack)-1]
-	if at < len(json) && strings.IndexByte(",}]", json[at]) >= 0 {
-		return top.path, top.path
+	stack = stack[:min(depth, maxDepth)]
+	for i := range stack[:len(stack)-1] {
+		container += stack[i].step()
 	}
-	return top.path, full(top)
+	if depth > maxDepth || at < len(json) && strings.IndexByte(",}]", json[at]) >= 0 {
+		return container, container
+	}
+	return container, container + stack[len(stack)-1].step()
 }
 
 // stringEnd returns the byte behind the string that begins at i.

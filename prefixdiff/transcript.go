@@ -55,7 +55,7 @@ type start struct {
 	role     Role
 }
 
-// transcript adds a text, as the messages in it if there are at least two.
+// transcript adds a text, as the messages in it if there are at least two. What marks a message is its role, and no part of its text.
 func (r *reader) transcript(path, text string) {
 	starts := marked(text)
 	if len(starts) < 2 {
@@ -67,7 +67,7 @@ func (r *reader) transcript(path, text string) {
 	}
 	from, role := 0, System // what stands in front of the first message
 	add := func(to int) {
-		if to > from {
+		if to > from || role != System {
 			turn := r.turn
 			if role == System && r.turn == 0 {
 				turn = Front
@@ -81,13 +81,12 @@ func (r *reader) transcript(path, text string) {
 				r.turn++
 			}
 		}
-		from = to
 	}
 	for _, s := range starts {
 		add(s.at)
-		role = s.role
+		from, role = s.at+s.mark, s.role
 	}
-	if last := starts[len(starts)-1]; role != Assistant || len(strings.TrimSpace(text[last.at:])) > last.mark { // else it asks for an answer
+	if role != Assistant || strings.TrimSpace(text[from:]) != "" { // else it asks for an answer
 		add(len(text))
 	}
 }

@@ -18,10 +18,16 @@ type view struct {
 	name   uint64 // of a tool or a setting
 	words  []word // nil: not split yet
 	chunks []piece
+	text   string // if texts are kept
 }
 
+// viewSize is what a view takes in memory, without what it points to.
+const viewSize = 160
+
 // bytes is about what a view takes in memory.
-func (v *view) bytes() int64 { return 96 + 4*int64(cap(v.words)) + 16*int64(cap(v.chunks)) }
+func (v *view) bytes() int64 {
+	return viewSize + 4*int64(cap(v.words)) + 16*int64(cap(v.chunks)) + int64(len(v.text))
+}
 
 // json reports whether a part of this kind is JSON.
 func (k Kind) json() bool { return k == Function || k == Schema || k == Arguments }
@@ -60,7 +66,10 @@ func (s splitter) describe(v *view, part *Part) {
 	if !part.Kind.json() {
 		return
 	}
-	v.loose = s.canonical(gjson.Parse(part.Text), "")
+	v.loose = v.hash
+	if valid([]byte(part.Text)) {
+		v.loose = s.canonical(gjson.Parse(part.Text), "", 0)
+	}
 }
 
 // toolName returns the name of a tool, or its type, if it is one of the provider's.
@@ -72,20 +81,22 @@ func toolName(tool gjson.Result) string {
 func unordered(name string) bool { return name == "required" || name == "enum" }
 
 // canonical hashes JSON whatever the order of its members and the white space between them. Name is the member that v is.
-func (s splitter) canonical(v gjson.Result, name string) uint64 {
+func (s splitter) canonical(v gjson.Result, name string, depth int) uint64 {
 	const object, list = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	switch {
+	case depth > maxDepth:
+		return s.hash(v.Raw)
 	case v.IsObject():
 		var sum uint64 = object
 		v.ForEach(func(key, value gjson.Result) bool {
-			sum += mix(s.hash(key.Str), s.canonical(value, key.Str))
+			sum += mix(s.hash(key.Str), s.canonical(value, key.Str, depth+1))
 			return true
 		})
 		return sum
 	case v.IsArray():
 		var sums []uint64
 		v.ForEach(func(_, value gjson.Result) bool {
-			sums = append(sums, s.canonical(value, ""))
+			sums = append(sums, s.canonical(value, "", depth+1))
 			return true
 		})
 		if unordered(name) {

@@ -103,7 +103,6 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 		"for a ragpilot engine with --reuse: tell it where documents stand, and reckon with the `PART` of a known one that it computes again; "+
 			"0: neither")
 	registerDiagnosis(flags, c)
-	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 	flags.StringVar(&c.Memory.Dir, "memory-dir", c.Memory.Dir, "keep memories in `FOLDER`, and serve Mem0's REST API; empty: off")
 	flags.StringVar(&c.Memory.Extract, "memory-extract", c.Memory.Extract,
 		"what is remembered of messages: `verbatim|everything|add-only|reconcile`; empty: verbatim")
@@ -142,6 +141,7 @@ func registerDiagnosis(flags *pflag.FlagSet, c *settings.Config) {
 		"say in a header of the answer why its prompt misses the cache, as earlier prompts show it; the answer waits for that")
 	flags.StringVar(&c.ReplicaHeader, "replica-header", c.ReplicaHeader,
 		"`HEADER` of answers that names the engine behind --infer-api-url which answered")
+	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 }
 
 // apply puts the flags that were given over a configuration.

@@ -93,6 +93,12 @@ var classes = func() (c [256]uint8) {
 	return c
 }()
 
+// maxWord is the length in bytes up to which a run is one word, and maxSpan that of a time that goes on in the next word.
+const (
+	maxWord = 128
+	maxSpan = 96
+)
+
 // nextWord returns the next run of characters of which a volatile word may consist: letters, digits, and signs between
 // two of these. From is -1 at the end. Dull says that it is an ordinary word.
 func nextWord(text string, i int) (from, to int, dull bool) {
@@ -109,9 +115,10 @@ func nextWord(text string, i int) (from, to int, dull bool) {
 	if i > from && (i == len(text) || classes[text[i]] == other) {
 		return from, i, !maybeNamed(text[from], i-from)
 	}
+	limit := min(len(text), from+maxWord)
 	beyond := false // the last character is not ASCII: scripts without spaces have numbers in the middle of a run
 	plain := true
-	for i < len(text) {
+	for i < limit {
 		c := classes[text[i]]
 		if c == letter || c == upper {
 			i++
@@ -177,7 +184,7 @@ func classify(text string, from, to int) (Kind, int) {
 	switch {
 	case clockWord(word):
 		return Clock, to
-	case uuid(word), identifier(word):
+	case uuid(word), identifier(word), dotted(word):
 		return ID, to
 	}
 	if id := afterPrefix(word); id > 0 {
@@ -228,7 +235,7 @@ func ordinal(s string) bool {
 // joins reports whether two spans are one time: "Friday" and "27 November 2026", or a date and a time of day.
 func joins(text string, a, b Span) bool {
 	gap := text[a.To:b.From]
-	if len(gap) > 8 || strings.ContainsAny(gap, "\n") || half(text[a.From:a.To]) {
+	if len(gap) > 8 || a.To-a.From > maxSpan || strings.ContainsAny(gap, "\n") || half(text[a.From:a.To]) {
 		return false
 	}
 	if b.Kind == Number && a.Kind == Clock && gap == " +" && b.To-b.From == 4 {

@@ -67,10 +67,23 @@ func identifier(w string) bool {
 	return turns*4 >= n || n >= 16 && turns*6 >= n
 }
 
+// dotted reports whether a word is several pieces between dots of which one looks drawn at random, such as a token of the web.
+func dotted(w string) bool {
+	if strings.IndexByte(w, '.') < 8 {
+		return false
+	}
+	for piece := range strings.SplitSeq(w, ".") {
+		if len(piece) >= 12 && identifier(piece) {
+			return true
+		}
+	}
+	return false
+}
+
 // afterPrefix returns where the random part of an identifier such as req_8f14e45f or call-x7Kp2 begins; 0: there is none.
 func afterPrefix(w string) int {
 	i := strings.LastIndexAny(w, "_-:/")
-	if i < 2 || i+6 > len(w) {
+	if i < 1 || i+6 > len(w) {
 		return 0
 	}
 	tail := w[i+1:]
