@@ -41,13 +41,13 @@ func TestLint(t *testing.T) {
 		want   string
 		status int
 	}{
-		{"json", []string{"--json", path}, `{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":24}` + "\n", 1},
+		{"json", []string{"--json", path}, `{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":18}` + "\n", 1},
 		{
 			"prices",
 			[]string{"--json", "--input-price", "3", "--cached-price", "1", "--prefill-speed", "100", path},
-			`{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":24,"cost":0.000048,"seconds":0.24}` + "\n", 1,
+			`{"line":3,"against":1,"cause":"clock","path":"messages[0].content","token":8,"lost_tokens":18,"cost":0.000036,"seconds":0.18}` + "\n", 1,
 		},
-		{"least", []string{"--min-lost", "25", path}, "2 requests, 0 findings, 0 tokens lost\n", 0},
+		{"least", []string{"--min-lost", "19", path}, "2 requests, 0 findings, 0 tokens lost\n", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := run(t, append([]string{"lint"}, c.args...)...)
