@@ -86,3 +86,15 @@ func TestKeepsNoTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestSaltIsNotShown: what keeps caches apart is a secret, also where texts are kept.
+func TestSaltIsNotShown(t *testing.T) {
+	m := newMisses(t, diagnosis.Options{KeepTexts: true})
+	for _, salt := range []string{"one-secret", "two-secret"} {
+		pass(m, "", []byte(strings.Replace(string(body(1, "q")), "{", `{"cache_salt":"`+salt+`",`, 1)), nil)
+	}
+	m.Wait()
+	if d := m.Data(); causesOf(d) != "ragpilot salt" || d.Last[0].Was != "" || d.Last[0].Is != "" {
+		t.Errorf("%+v", d.Last)
+	}
+}

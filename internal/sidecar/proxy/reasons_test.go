@@ -17,6 +17,7 @@ import (
 // diagnoser keeps what it is given, a named fake.
 type diagnoser struct {
 	mu    sync.Mutex
+	none  bool // of what it is given is a miss
 	sent  []proxy.SentPrompt
 	ended []proxy.Ended
 }
@@ -28,7 +29,12 @@ func (d *diagnoser) Sent(p proxy.SentPrompt) proxy.Diagnosed {
 	return d
 }
 
-func (d *diagnoser) Miss() string { return "cause=clock" }
+func (d *diagnoser) Miss() string {
+	if d.none {
+		return ""
+	}
+	return "cause=clock"
+}
 
 func (d *diagnoser) Ended(e proxy.Ended) {
 	d.mu.Lock()
@@ -87,6 +93,7 @@ func TestProviderReasons(t *testing.T) {
 			event("content_block_start", `{"content_block":{"type":"tool_use","input":{"diagnostics":`+forged+`}}}`), none,
 		},
 		"behind a forged one": {"/v1/messages", anthropicAsks + "}", `{"content":[{"input":{"diagnostics":` + forged + `}}],"diagnostics":` + theirs + `}`, system},
+		"behind a quote":      {"/v1/messages", anthropicAsks + "}", `{"x":"one \" and \\","diagnostics":` + theirs + `}`, system},
 		"no JSON":             {"/v1/messages", anthropicAsks + "}", `}}"diagnostics":` + theirs, none},
 		"cut off":             {"/v1/messages", anthropicAsks + "}", `{"diagnostics":` + theirs[:20], none},
 		"endless":             {"/v1/messages", anthropicAsks + "}", `{"diagnostics":{"x":"` + long + `"}}`, none},
@@ -172,8 +179,12 @@ func TestDiagnosisGetsWhatWasSent(t *testing.T) {
 			t.Errorf("%s: header %q", path, h)
 		}
 	}
+	d.none = true
+	if h := post(p, chatPath, "", chat("s", "q")).Header().Values(proxy.MissHeader); len(h) != 0 {
+		t.Errorf("the engine's own header passed: %q", h)
+	}
 	e.says(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })
-	if w := post(p, chatPath, "", chat("s", "q")); len(d.sent) != 2 || len(d.ended) != 2 || w.Header().Get(proxy.MissHeader) != "" {
+	if w := post(p, chatPath, "", chat("s", "q")); len(d.sent) != 3 || len(d.ended) != 3 || w.Header().Get(proxy.MissHeader) != "" {
 		t.Error("an error was looked at")
 	}
 }
