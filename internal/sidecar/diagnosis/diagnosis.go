@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,9 @@ type Options struct {
 	Bytes     int64 // the most memory that it takes, of all tenants together
 	Tenants   int   // the most that are remembered; 0: 1,024
 	KeepTexts bool  // the texts around a difference are shown, and whole paths
+	// Share is the most of one core that comparing takes, up to 1; 0: an eighth of the cores, at least a quarter of one. Prompts wait for
+	// that in the queue.
+	Share float64
 	// BlockSize returns the tokens of a block of the cache that a model's prompts go to, 0 if that is not known; nil: it never is.
 	BlockSize func(model string) int
 	// Cost is what lost tokens of a model cost more than tokens from the cache; ok is false if that is not known. Nil: it never is.
@@ -50,10 +54,12 @@ type Misses struct {
 
 	mu      sync.Mutex // guards what follows
 	queue   []*prompt
-	running bool    // a goroutine works the queue off
-	now     *prompt // that it compares
+	rest    time.Time // until when nothing is compared
+	running bool      // a goroutine works the queue off
+	now     *prompt   // that it compares
 	closed  bool
-	idle    *sync.Cond // running has become false
+	stop    chan struct{} // closed with it
+	idle    *sync.Cond    // running has become false
 	tenants *lru.Cache[string, *tenant]
 	emptied map[string]time.Time // by model, "" for all: when an engine reported that its cache is empty
 	last    []dashboard.Miss     // the one that came as number n stands at n modulo keptMisses
@@ -72,10 +78,17 @@ func New(o Options) (*Misses, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Share <= 0 {
+		o.Share = max(float64(runtime.GOMAXPROCS(0))/8, 0.25)
+	}
+	o.Share = min(o.Share, 1)
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	m := &Misses{opt: o, tenants: lru.New[string, *tenant](o.Tenants), emptied: map[string]time.Time{}, causes: map[cause]*dashboard.Cause{}}
+	m := &Misses{
+		opt: o, stop: make(chan struct{}), tenants: lru.New[string, *tenant](o.Tenants), emptied: map[string]time.Time{},
+		causes: map[cause]*dashboard.Cause{},
+	}
 	m.idle = sync.NewCond(&m.mu)
 	var err error
 	if m.count, err = newCounters(o.Registry); err != nil {
@@ -119,6 +132,7 @@ func (m *Misses) drop() {
 // work compares the prompts in the queue, and ends when there are none.
 func (m *Misses) work() {
 	for {
+		m.pause()
 		m.mu.Lock()
 		if len(m.queue) == 0 {
 			m.queue, m.running, m.now = nil, false, nil
@@ -130,8 +144,30 @@ func (m *Misses) work() {
 		m.queue[0] = nil
 		m.queue, m.now = m.queue[1:], p
 		m.mu.Unlock()
+		began := time.Now()
 		p.guarded(p.diagnose)
 		p.release()
+		now := time.Now()
+		m.mu.Lock()
+		m.rest = now.Add(time.Duration(float64(now.Sub(began)) * (1/m.opt.Share - 1)))
+		m.mu.Unlock()
+	}
+}
+
+// pause waits while comparing has had its share of the processor, and prompts wait.
+func (m *Misses) pause() {
+	m.mu.Lock()
+	left := time.Until(m.rest)
+	none := len(m.queue) == 0
+	m.mu.Unlock()
+	if none || left <= 0 {
+		return
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-m.stop:
 	}
 }
 
@@ -139,7 +175,10 @@ func (m *Misses) work() {
 func (m *Misses) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed = true
+	if !m.closed {
+		m.closed = true
+		close(m.stop)
+	}
 	for _, p := range m.queue {
 		p.release()
 		m.drop()

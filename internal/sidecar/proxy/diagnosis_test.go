@@ -22,7 +22,7 @@ func BenchmarkDiagnosis(b *testing.B) {
 }
 
 func benchmarkDiagnosis(b *testing.B, size int, same bool) {
-	misses, err := diagnosis.New(diagnosis.Options{Bytes: 64 << 20})
+	misses, err := diagnosis.New(diagnosis.Options{Bytes: 64 << 20, Share: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,5 +86,36 @@ func BenchmarkDiagnosisAllocations(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		misses.Sent(proxy.SentPrompt{Tenant: "t", Model: "m", Session: "s", Body: raw, Sent: e.First}).Ended(e)
+	}
+}
+
+// BenchmarkDiagnosisUnderLoad sends as many requests as the cores take: comparing takes its share of them, and the rest is dropped.
+func BenchmarkDiagnosisUnderLoad(b *testing.B) {
+	for _, share := range []float64{0, .25, 1} {
+		b.Run(fmt.Sprint("share=", share), func(b *testing.B) {
+			e := newEngine(b)
+			var misses *diagnosis.Misses
+			p := newProxy(b, e, func(o *proxy.Options) {
+				if o.Transport = (atOnce{}); share == 0 {
+					return
+				}
+				var err error
+				if misses, err = diagnosis.New(diagnosis.Options{Bytes: 64 << 20, Share: share}); err != nil {
+					b.Fatal(err)
+				}
+				o.Diagnosis = misses
+			})
+			text := strings.Repeat("Answer from the manual alone, and name the page. ", 32<<10/49)
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					post(p, chatPath, "", chat(text, fmt.Sprint("question ", i)))
+				}
+			})
+			if misses != nil {
+				d := misses.Data()
+				b.ReportMetric(float64(d.Compared)/float64(max(d.Compared+d.Dropped, 1)), "compared")
+				_ = misses.Close()
+			}
+		})
 	}
 }
