@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,29 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/diagnosis"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
 )
+
+// TestDiagnosisBehindAGateway: a request that a gateway forwards is looked at, too.
+func TestDiagnosisBehindAGateway(t *testing.T) {
+	d := new(diagnoser)
+	p := newProxy(t, newEngine(t), func(o *proxy.Options) { o.Diagnosis, o.MissHeader = d, true })
+	send := func(status int) http.Header {
+		body := chat("s", "q")
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, chatPath, strings.NewReader(body))
+		x := p.Rewrite(r, []byte(body))
+		h := x.Answer(status)
+		x.Ended([]byte(`{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":64}}}`), nil, nil)
+		return h
+	}
+	if h := send(http.StatusOK); len(d.sent) != 1 || len(d.sent[0].Body) == 0 || d.sent[0].Sent.IsZero() || h.Get(proxy.MissHeader) == "" {
+		t.Fatalf("%+v, %v", d.sent, h)
+	}
+	if e := d.last(); !e.Computed || e.Cached != 64 || e.Prompt != 100 {
+		t.Errorf("%+v", e)
+	}
+	if send(http.StatusBadGateway); len(d.sent) != 1 {
+		t.Error("an error was looked at")
+	}
+}
 
 // BenchmarkDiagnosis is what comparing prompts adds to a request, and what it takes behind the answer. Of each pair one request goes
 // through a proxy that compares and one through a proxy that does not; allocations are those of a request alone.
