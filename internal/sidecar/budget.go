@@ -32,9 +32,6 @@ const (
 	cloudBytes = 1 << 10
 	cloudShare = 16
 
-	// diagnosisShare is which part of the memory may be taken to compare prompts with earlier ones.
-	diagnosisShare = 4
-
 	// storeBytes is about what an open store of memories takes, and storeShare which part of the memory all may take. Tenants
 	// beyond that have their stores opened when they ask.
 	storeBytes = 400 << 10
@@ -52,7 +49,6 @@ const (
 // bounds are the bounds of the tables that have a fixed share of the memory.
 type bounds struct {
 	scopes, history, text, cloud, stores int
-	diagnosis                            int64 // bytes
 	// indexes are those of memories; nil if none are kept.
 	indexes *memory.Indexes
 }
@@ -71,9 +67,6 @@ func newBounds(cfg settings.Config) (bounds, *budget.Budget) {
 		x.text = min(keptText, total/textShare/2/dashboard.DefaultRequests)
 	}
 	b.Reserve("recent", dashboard.MaxBytes(x.text))
-	if x.diagnosis = min(cfg.DiagnosisBytes, b.Limit()/diagnosisShare); x.diagnosis > 0 {
-		b.Reserve("diagnosis", x.diagnosis)
-	}
 	b.Reserve("figures", 2*savings.MaxSessions*sessionBytes)
 	if cfg.CloudProvider != "" {
 		x.cloud = max(min(cloudcache.DefaultMaxEntries, total/cloudShare/cloudBytes), 1)

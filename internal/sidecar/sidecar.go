@@ -146,11 +146,12 @@ func (a *assembly) makePilot() (err error) {
 
 // makeMisses makes what finds out why prompts were not in the engine's cache.
 func (a *assembly) makeMisses() (err error) {
-	if a.bounds.diagnosis == 0 {
+	bytes := a.cfg.Diagnosis()
+	if bytes == 0 {
 		return nil
 	}
 	o := diagnosis.Options{
-		Bytes: a.bounds.diagnosis, Tenants: a.cfg.Limits.Tenants, KeepTexts: a.cfg.KeepTexts, Provider: a.cfg.CloudProvider,
+		Bytes: bytes, Tenants: a.cfg.Limits.Tenants, KeepTexts: a.cfg.KeepTexts, Provider: a.cfg.CloudProvider,
 		Registry: a.Registry, Log: a.log, BlockSize: func(model string) int {
 			if a.events == nil {
 				return 0

@@ -91,7 +91,7 @@ func New(o Options) (*Misses, error) {
 	}
 	m.idle = sync.NewCond(&m.mu)
 	var err error
-	if m.count, err = newCounters(o.Registry); err != nil {
+	if m.count, err = newCounters(o.Registry, m.bytes); err != nil {
 		return nil, fmt.Errorf("diagnosis: %w", err)
 	}
 	return m, nil
@@ -266,6 +266,17 @@ func (m *Misses) Emptied(models []string) {
 	for _, model := range models {
 		m.emptied[model] = m.opt.Now()
 	}
+}
+
+// bytes is about what is taken.
+func (m *Misses) bytes() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.held.Load()
+	for _, t := range m.tenants.All() {
+		n += t.bytes
+	}
+	return n
 }
 
 // Data is what the dashboard shows, newest miss first.

@@ -20,7 +20,7 @@ type counters struct {
 	compared, dropped, unread, failed prometheus.Counter
 }
 
-func newCounters(r prometheus.Registerer) (counters, error) {
+func newCounters(r prometheus.Registerer, bytes func() int64) (counters, error) {
 	set := metrics.NewSet(r)
 	c := counters{
 		misses: set.Counters("ragpilot_prefix_misses_total",
@@ -34,6 +34,7 @@ func newCounters(r prometheus.Registerer) (counters, error) {
 		"result")
 	c.compared, c.dropped = prompts.WithLabelValues("compared"), prompts.WithLabelValues("dropped")
 	c.unread, c.failed = prompts.WithLabelValues("unread"), prompts.WithLabelValues("failed")
+	metrics.Read(set, "ragpilot_diagnosis_bytes", "Memory that is taken to compare prompts with earlier ones, about.", bytes)
 	for _, name := range prefixdiff.Causes() {
 		c.misses.WithLabelValues(string(name))
 		c.lost.WithLabelValues(string(name))

@@ -104,7 +104,7 @@ type Config struct {
 	// KeepTexts keeps the prompts of the last requests in memory, for the dashboard.
 	KeepTexts bool `yaml:"keep_texts"`
 	// DiagnosisBytes is the memory, of all tenants together, that is taken to compare prompts with earlier ones and find out why they were
-	// not in the engine's cache; at most a quarter of Limits.MemoryBytes, which it is a part of. 0: they are not compared.
+	// not in the engine's cache. It comes on top of Limits.MemoryBytes, and at most a quarter of that is taken. 0: they are not compared.
 	DiagnosisBytes int64 `yaml:"diagnosis_bytes"`
 	// MissHeader says in a header of each answer why its prompt misses the cache, as far as earlier prompts show it. The answer waits until
 	// they are compared.
@@ -354,11 +354,14 @@ const baseBytes = 128 << 20
 // modelBytes is what the sentence model of memories takes: its weights and what it computes with.
 const modelBytes = 128 << 20
 
+// Diagnosis is the memory in bytes that is taken to compare prompts with earlier ones.
+func (c Config) Diagnosis() int64 { return min(c.DiagnosisBytes, c.Limits.MemoryBytes/4) }
+
 // MemoryLimit is the Go runtime's memory limit that fits the settings: what is remembered, with a quarter more for what the
 // allocator cannot use, twice the bodies in flight, which are held as they came and as they are sent, the sentence model if
 // memories are found by it, and a base. Near it garbage is collected more often, so it is more than is ever needed for long.
 func (c Config) MemoryLimit() int64 {
-	limit := baseBytes + c.Limits.MemoryBytes/4*5 + 2*c.Limits.InFlightBytes
+	limit := baseBytes + (c.Limits.MemoryBytes+c.Diagnosis())/4*5 + 2*c.Limits.InFlightBytes
 	if c.Memory.Dir != "" && c.Memory.Embedding().InProcess() {
 		limit += modelBytes
 	}

@@ -11,7 +11,7 @@ import (
 
 // The runtime's memory limit follows the settings, unless the environment has one.
 func TestLimitMemory(t *testing.T) {
-	for given, want := range map[string]int64{"": 128<<20 + 320<<20 + 2<<30, "1GiB": 0, "off": 0} {
+	for given, want := range map[string]int64{"": 128<<20 + 400<<20 + 2<<30, "1GiB": 0, "off": 0} {
 		var said bytes.Buffer
 		set := int64(0)
 		lookup := func(name string) (string, bool) { return given, name == "GOMEMLIMIT" && given != "" }

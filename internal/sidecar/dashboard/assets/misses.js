@@ -38,6 +38,7 @@ function missRow(m) {
   cells(tr, [time(m.at), "", who, "", "", m.path ? count(m.token) : "", m.lost_tokens === null ? "not said" : count(m.lost_tokens),
     m.money === null ? "no price" : money(m.money, last.currency)]);
   tr.cells[0].title = moment(m.at);
+  if (m.against) tr.cells[4].title = `compared with request ${m.against}`;
   tr.cells[1].append(make("a", { href: `#/requests/${encodeURIComponent(m.id)}` }, m.id));
   tr.cells[3].append(m.reason ? `${m.cause} (${m.source}: ${m.reason})` : m.cause);
   tr.cells[4].append(m.path || (m.source === "ragpilot" ? "nowhere: the prompts are the same there" : "not said"));
