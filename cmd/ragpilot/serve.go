@@ -133,8 +133,9 @@ func registerFields(flags *pflag.FlagSet, c *settings.Config) {
 	flags.DurationVar(&c.Timeouts.Drain, "drain", c.Timeouts.Drain, "`TIME` that running answers get to end after that")
 }
 
-// registerDiagnosis adds the flags about prompts that were not in the cache.
+// registerDiagnosis adds the flags about what is kept of prompts to show it, and to say why they were not in the cache.
 func registerDiagnosis(flags *pflag.FlagSet, c *settings.Config) {
+	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 	flags.Int64Var(&c.DiagnosisBytes, "diagnosis-bytes", c.DiagnosisBytes,
 		"`BYTES` of memory to compare prompts with earlier ones, and find out why they were not in the engine's cache; 0: off")
 	flags.BoolVar(&c.MissHeader, "miss-header", c.MissHeader,
