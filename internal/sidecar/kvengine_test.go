@@ -25,6 +25,7 @@ type kvEngine struct {
 	events, replay string
 	pub            *kvfake.Engine
 	old            bool // a release that gives no tokens with answers
+	four           bool // its usage counts a token for four bytes
 
 	mu     sync.Mutex
 	up     bool                // publishes
@@ -159,10 +160,14 @@ func (e *kvEngine) generate(w http.ResponseWriter, r *http.Request, body []byte)
 		raw, _ := json.Marshal(numbersOf(text))
 		prompt, output = string(raw), "[7]"
 	}
+	counted := len(text)
+	if e.four {
+		counted /= 4
+	}
 	usage := fmt.Sprintf(
 		`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}`,
-		len(text),
-		len(text)+1,
+		counted,
+		counted+1,
 	)
 	switch {
 	case b.Stream:

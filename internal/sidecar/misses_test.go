@@ -179,6 +179,23 @@ func TestMissOfTheEngine(t *testing.T) {
 			t.Errorf("%+v", d.Last)
 		}
 	})
+	t.Run("below a block", func(t *testing.T) {
+		e := newKVEngine(t)
+		e.four = true
+		e.publish(t)
+		f := follow(t, e, nil, vllmAt(e))
+		f.ready(t)
+		question := func(topic string) string {
+			return plainChat("You are the guide of a museum.", strings.Repeat("Tell me about "+topic+". ", 20))
+		}
+		f.ask(t, "", chatPath, question("red"))
+		await(t, "the length of a block is known", func() bool { return f.caches().Sources[0].Events > 0 })
+		f.ask(t, "", chatPath, question("blue"))
+		await(t, "both are compared", func() bool { return f.shown(t).Misses.Compared == 2 })
+		if d := f.shown(t).Misses; len(d.Last) != 1 || d.Last[0].Cause != "below-block" || *d.Last[0].Lost >= kvBlock {
+			t.Errorf("%+v", d)
+		}
+	})
 	t.Run("evicted, by POST", func(t *testing.T) {
 		e := newPrefixEngine(t)
 		l := newMisses(t, e, nil)

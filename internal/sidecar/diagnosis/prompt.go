@@ -143,13 +143,16 @@ func (p *prompt) diagnose() {
 		return
 	}
 	scale := 1.0 // tokens as the engine counts them, by tokens as they are estimated
-	if e := &p.ended; e.Cached >= 0 && e.Prompt > 0 {
+	if p.ended.Prompt > 0 {
 		if n := p.tokens(); n > 0 {
-			scale = float64(e.Prompt) / float64(n)
+			scale = float64(p.ended.Prompt) / float64(n)
 		}
-		seen.Known, seen.Cached = true, int(float64(e.Cached)/scale)
-		p.request.See(seen)
+		seen.BlockSize = int(math.Round(float64(seen.BlockSize) / scale))
 	}
+	if p.ended.Cached >= 0 {
+		seen.Known, seen.Cached = true, int(float64(p.ended.Cached)/scale)
+	}
+	p.request.See(seen)
 	f, ok := p.request.Explain()
 	p.note(p.parent())
 	if ok && f.Path == "" && f.Cause != prefixdiff.BelowBlock {
