@@ -40,24 +40,35 @@ func (f *finder) take(text string) string {
 	return text
 }
 
-// guarded returns a function that reports whether a place may be in a document, whose author is not the system's.
-func (f *finder) guarded(text string) func(at int) bool {
-	var inside func(int) bool
-	return func(at int) bool {
-		if inside == nil {
-			inside = guard(text, f.form)
-		}
-		return inside(at)
-	}
+// guard knows what of a system text may be a document, whose author is not the system's.
+type guard struct {
+	found extract.Found
+	sure  bool
+	mark  int // where the first may begin, if it is not sure; -1: nowhere
 }
 
-// guard reads a system text for [finder.guarded].
-func guard(text string, form extract.Options) func(at int) bool {
-	if found, ok := extract.Find(text, form); ok {
-		return found.Inside
+func newGuard(text string, form extract.Options) *guard {
+	g := &guard{}
+	if g.found, g.sure = extract.Find(text, form); !g.sure {
+		g.mark = extract.Mark(text)
 	}
-	mark := extract.Mark(text)
-	return func(at int) bool { return mark >= 0 && at >= mark }
+	return g
+}
+
+// has reports whether a part of a range may be in a document.
+func (g *guard) has(from, to int) bool {
+	if g.sure {
+		return g.found.Overlaps(from, to)
+	}
+	return g.mark >= 0 && g.mark < to
+}
+
+// behind reports whether a place is in a document, or where one may be.
+func (g *guard) behind(at int) bool {
+	if g.sure {
+		return g.found.Inside(at)
+	}
+	return g.mark >= 0 && at >= g.mark
 }
 
 // cut is a range of a text that leaves it.
@@ -118,76 +129,115 @@ func parseMarker(text string) (m marker, err error) {
 
 // takeMemories takes sections with memories out of a text.
 func (f *finder) takeMemories(text string) string {
-	guarded := f.guarded(text)
+	var g *guard
 	var cuts []cut
+	var ends tagEnds
 	for at := 0; at < len(text); {
 		line, next := lineAt(text, at)
-		to := 0
-		for i := range f.s.markers {
-			if to = f.s.markers[i].section(text, line, next, at); to > 0 {
-				if guarded(at) {
-					f.kept++
-					to = 0
-					break
-				}
-				cuts = append(cuts, cut{at, to})
-				f.add("memories "+f.s.markers[i].name, strings.TrimSpace(text[at:to]), false)
-				f.memories++
-				break
-			}
+		m, level := f.begins(strings.TrimSpace(line))
+		if m == nil {
+			at = next
+			continue
 		}
-		at = max(next, to)
+		if g == nil {
+			g = newGuard(text, f.form)
+		}
+		to := 0
+		if !g.has(at, at+len(line)) || m.kind == '<' && !g.behind(at+1) {
+			to = m.section(text, at, next, level, &ends)
+		}
+		switch {
+		case to == 0, m.kind != '<' && g.has(at, to), m.kind == '<' && g.sure && g.behind(to-1):
+			f.kept++
+			to = next
+		default:
+			cuts = append(cuts, cut{at, to})
+			f.add("memories "+m.name, strings.TrimSpace(text[at:to]), false)
+			f.memories++
+		}
+		at = to
 	}
 	return without(text, cuts)
 }
 
-// section returns where the section ends that begins with a line, 0 if none does. next is where the next line begins, from the line itself.
-func (m *marker) section(text, line string, next, from int) int {
-	body := strings.TrimSpace(line)
-	switch m.kind {
-	case '<':
-		return m.tagged(text, body, from)
-	case '#':
-		title := strings.TrimLeft(body, "#")
-		if level := len(body) - len(title); level > 0 && m.is(title) {
-			return sectionEnd(text, next, level, false)
-		}
-	case ':':
-		if strings.HasSuffix(body, ":") && m.is(body) {
-			for next < len(text) { // empty lines behind the label
-				line, behind := lineAt(text, next)
-				if strings.TrimSpace(line) != "" {
-					break
-				}
-				next = behind
+// begins returns the marker that a line is, and the level of a heading; nil: none.
+func (f *finder) begins(body string) (m *marker, level int) {
+	for i := range f.s.markers {
+		m := &f.s.markers[i]
+		switch m.kind {
+		case '<':
+			if m.opens(body) {
+				return m, 0
 			}
-			return sectionEnd(text, next, 6, true)
+		case '#':
+			title := strings.TrimLeft(body, "#")
+			if level := len(body) - len(title); level > 0 && m.is(title) {
+				return m, level
+			}
+		case ':':
+			if strings.HasSuffix(body, ":") && m.is(body) {
+				return m, 0
+			}
 		}
 	}
-	return 0
+	return nil, 0
+}
+
+// section returns where the section ends that begins at a byte, 0 if it does not. next is where the next line begins.
+func (m *marker) section(text string, at, next, level int, ends *tagEnds) int {
+	switch m.kind {
+	case '<':
+		to := ends.of(text, m.name, at)
+		if to == 0 {
+			return 0
+		}
+		if line, next := lineAt(text, to); strings.TrimSpace(line) == "" {
+			return next
+		}
+		return to
+	case '#':
+		return sectionEnd(text, next, level, false)
+	}
+	for next < len(text) { // empty lines behind the label
+		line, behind := lineAt(text, next)
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+		next = behind
+	}
+	return sectionEnd(text, next, 6, true)
 }
 
 func (m *marker) is(title string) bool {
 	return strings.ToLower(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(title), ":"))) == m.name
 }
 
-// tagged returns the end of the element that begins with a line, its line feed included.
-func (m *marker) tagged(text, body string, from int) int {
+// opens reports whether a line begins with the tag.
+func (m *marker) opens(body string) bool {
 	if len(body) < len(m.name)+2 || body[0] != '<' || !strings.EqualFold(body[1:1+len(m.name)], m.name) {
-		return 0
+		return false
 	}
-	if c := body[1+len(m.name)]; c != '>' && c != ' ' {
-		return 0
+	c := body[1+len(m.name)]
+	return c == '>' || c == ' '
+}
+
+// tagEnds remembers where elements of a text end: a text may have many tags that open one, and no end far away.
+type tagEnds map[string]int
+
+// of returns where the element ends that begins at a byte, behind its closing tag; 0: nowhere.
+func (e *tagEnds) of(text, name string, at int) int {
+	if *e == nil {
+		*e = tagEnds{}
 	}
-	end := indexFold(text[from:], "</"+m.name+">")
-	if end < 0 {
-		return 0
+	if to, ok := (*e)[name]; ok && (to == 0 || to > at) {
+		return to
 	}
-	to := from + end + len(m.name) + 3
-	if line, next := lineAt(text, to); strings.TrimSpace(line) == "" {
-		return next
+	to := indexFold(text[at:], "</"+name+">")
+	if to >= 0 {
+		to += at + len(name) + 3
 	}
-	return to
+	(*e)[name] = max(to, 0)
+	return max(to, 0)
 }
 
 // indexFold is strings.Index for ASCII letters of any case.
@@ -220,7 +270,7 @@ func sectionEnd(text string, at, level int, paragraph bool) int {
 
 // takeLines takes lines out that a pattern matches, and sentences that say what time it is.
 func (f *finder) takeLines(text string) string {
-	guarded := f.guarded(text)
+	var g *guard
 	spans := slices.DeleteFunc(volatile.Find(text), func(s volatile.Span) bool { return s.Kind != volatile.Clock })
 	var cuts []cut
 	fenced := false // in a block of code
@@ -236,12 +286,15 @@ func (f *finder) takeLines(text string) string {
 		kind, units := f.units(text, cut{at, at + len(line)}, spans[:n], fenced)
 		spans = spans[n:]
 		for _, u := range units {
-			if guarded(u.from) {
+			if g == nil {
+				g = newGuard(text, f.form)
+			}
+			if g.has(u.from, u.to) {
 				f.kept++
 				continue
 			}
 			c := u
-			if strings.TrimSpace(text[at:u.from]+text[u.to:at+len(line)]) == "" {
+			if len(units) == 1 && strings.TrimSpace(text[at:u.from]) == "" && strings.TrimSpace(text[u.to:at+len(line)]) == "" {
 				c = cut{at, next}
 			}
 			cuts = append(cuts, c)

@@ -3,8 +3,11 @@ package stabilise_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/internal/prompt/extract"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/stabilise"
 )
 
@@ -69,6 +72,10 @@ func TestMemories(t *testing.T) {
 		{"a section in front of documents", "# memories\n- x\n<documents>\n", "<documents>\n", "# memories\n- x"},
 		{"a label", "A\nUser memories:\n\n- x\n- y\n\nB", "A\n\nB", "User memories:\n\n- x\n- y"},
 		{"a label in a document", "<documents><document>\nMemories:\n- x\n</document><document>b</document></documents>", "", ""},
+		{"documents behind a section", "## Memories\n- x\n\n[1] a\n[2] b\n[3] c", "", ""},
+		{"what may be a document in a section", "## Memories\n- x\n\n[1] a", "", ""},
+		{"items of an element", "<memories>\n<item>x</item>\n<item>y</item>\n</memories>\nB", "B", "<memories>\n<item>x</item>\n<item>y</item>\n</memories>"},
+		{"an element that ends in a document", "<memories>\n<doc>\n</memories></doc><doc>b</doc>", "", ""},
 		{"the time stays", "Memories:\n- x\n\nToday is Friday", "\nToday is Friday", "Memories:\n- x"},
 	} {
 		want := c2.rest
@@ -112,7 +119,39 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// A text takes time linear in it, whatever it holds.
+// Documents that only a line parts are documents, too.
+func TestSeparatedDocuments(t *testing.T) {
+	s := newStabiliser(t, all(stabilise.PlaceSystem))
+	const text = "Today is Friday\n---\nBuild 2\n---\n## Memories\nx"
+	m := s.Move(stabilise.Conversation{Form: extract.Options{Mode: extract.Separator}}, []stabilise.Message{
+		{Role: conversation.System, Texts: []string{text}}, {Role: conversation.User, Texts: []string{"q"}},
+	}, false)
+	if len(m.Texts)+len(m.Behind) > 0 || s.Stats().Kept != 3 {
+		t.Errorf("%v left %v, counted %+v", m.Behind, m.Texts, s.Stats())
+	}
+}
+
+// A text that is made to be slow is not.
+func TestLinear(t *testing.T) {
+	testkit.NotUnderRace(t)
+	start := time.Now()
+	for _, piece := range []string{
+		"<memory>\n", "</memory\n", "Memories:\n", "## Memories\n", "# Memories\n", "Today is Friday. ", "Today is Friday\n", "[1\n", "{ ", "04:14 ",
+	} {
+		n := 1 << 16
+		if strings.HasPrefix(piece, "<") { // looking for an end is fast
+			n = 1 << 19
+		}
+		for _, front := range []string{"", "[1] \n", "<memories>\n"} {
+			taken(t, stabilise.Config{Rules: stabilise.Rules{Volatile: true, Memories: true}}, front+strings.Repeat(piece, n))
+		}
+	}
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("took %v", took)
+	}
+}
+
+// Nothing is lost and nothing added, whatever a text holds.
 func FuzzMove(f *testing.F) {
 	f.Add("A. Today is Friday. B\n<memories>x</memories>\n## Memory\n[1] x {\"a\"")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -105,7 +105,7 @@ func (s *Stabiliser) head(out *Moved, f *finder, i int, texts []string, move boo
 	for j, came := range texts {
 		sent[j] = f.take(came)
 		if !out.System && notes.FenceMoved(sent[j]) != sent[j] {
-			sent[j] = notes.FenceMovedWhere(sent[j], guard(sent[j], f.form))
+			sent[j] = notes.FenceMovedWhere(sent[j], newGuard(sent[j], f.form).behind)
 		}
 		if sent[j] != came && strings.TrimSpace(sent[j]) == "" {
 			sent[j] = ""

@@ -72,14 +72,14 @@ func ends(v gjson.Result) int { return v.Index + len(v.Raw) }
 
 // heads takes pieces out of the system texts.
 func (w *writer) heads(f *finder) {
-	var gone []int // items of which nothing stays
+	gone := make([]bool, len(w.b.items)) // nothing stays of them
 	for i := range w.b.heads {
 		h := &w.b.heads[i]
 		if !w.head(f, h) {
 			continue
 		}
 		if h.item >= 0 {
-			gone = append(gone, h.item)
+			gone[h.item] = true
 			continue
 		}
 		b := w.b
@@ -87,7 +87,7 @@ func (w *writer) heads(f *finder) {
 			func(i int) int { return b.keys[i].Index }, func(i int) int { return ends(b.members[i]) })
 	}
 	items := w.b.items
-	w.remove(len(items), func(i int) bool { return slices.Contains(gone, i) },
+	w.remove(len(items), func(i int) bool { return gone[i] },
 		func(i int) int { return items[i].Index }, func(i int) int { return ends(items[i]) })
 }
 
@@ -151,7 +151,7 @@ func (w *writer) take(f *finder, v gjson.Result) (empty bool) {
 	}
 	out := f.take(came)
 	if w.place == PlaceUser && notes.FenceMoved(out) != out {
-		out = notes.FenceMovedWhere(out, guard(out, f.form))
+		out = notes.FenceMovedWhere(out, newGuard(out, f.form).behind)
 	}
 	if strings.TrimSpace(out) == "" && out != came {
 		return true

@@ -50,6 +50,12 @@ func (f Found) Inside(at int) bool {
 	return i < len(f.items) && f.items[i].start < at
 }
 
+// Overlaps reports whether a range of the text has a part of a document, of its tags or its label.
+func (f Found) Overlaps(from, to int) bool {
+	i := sort.Search(len(f.items), func(i int) bool { return f.items[i].end > from })
+	return i < len(f.items) && f.items[i].start < to
+}
+
 // Permute writes the text with document order[i] in the place of document i and every other byte where it was. A
 // label such as [2] goes with its document, so that what cites it stays true. An order that is no permutation of all
 // documents changes nothing.

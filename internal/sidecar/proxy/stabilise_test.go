@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +151,24 @@ func TestStabiliserPasses(t *testing.T) {
 	if post(a.Proxy, chatPath, "", body); a.engine.last() != body {
 		t.Errorf("with a member twice: %s", a.engine.last())
 	}
+}
+
+// In shadow mode a body is forwarded as it came, and what would have been done is reported. A gateway gets the stabilised body.
+func TestStabiliserInShadowAndBehindGateway(t *testing.T) {
+	now := settings{shadow: true}
+	a := stable(t, &now)
+	if post(a.Proxy, chatPath, "", clocked(1, 1)); a.engine.last() != clocked(1, 1) {
+		t.Errorf("in shadow mode: %s", a.engine.last())
+	}
+	if r := a.reports.wait(t); !r.Shadow || r.Stabilised.Volatile != 1 {
+		t.Errorf("in shadow mode: reported %+v", r.Stabilised)
+	}
+	now.shadow = false
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, chatPath, http.NoBody)
+	sent := a.Rewrite(r, []byte(chat("Today is Friday", "other")))
+	if want := []string{"other\n\n[from the system text: Today is Friday]"}; !slices.Equal(contents(t, string(sent.Body)), want) {
+		t.Errorf("behind a gateway: %s", sent.Body)
+	}
+	sent.Answer(200)
+	sent.Ended(nil, nil, nil)
 }
