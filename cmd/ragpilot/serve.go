@@ -142,7 +142,6 @@ func registerDiagnosis(flags *pflag.FlagSet, c *settings.Config) {
 		"say in a header of the answer why its prompt misses the cache, as earlier prompts show it; the answer waits for that")
 	flags.StringVar(&c.ReplicaHeader, "replica-header", c.ReplicaHeader,
 		"`HEADER` of answers that names the engine behind --infer-api-url which answered")
-	flags.BoolVar(&c.KeepTexts, "keep-texts", c.KeepTexts, "keep the last prompts in memory, for the dashboard")
 }
 
 // apply puts the flags that were given over a configuration.
