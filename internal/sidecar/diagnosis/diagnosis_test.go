@@ -103,8 +103,8 @@ func TestTenantsShareTheMemory(t *testing.T) {
 	for i := range 60_000 {
 		fmt.Fprintf(&long, "word%d ", i*i)
 	}
-	for i := range 4 {
-		pass(m, fmt.Sprint("large", i), body(1, long.String()[:200<<10]+fmt.Sprint(i)), nil)
+	for i := range 60 {
+		pass(m, fmt.Sprint("other", i), body(1, long.String()[:20<<10]+fmt.Sprint(i)), nil)
 		m.Wait()
 	}
 	pass(m, "first", body(4, "q"), nil) // the first one was forgotten
