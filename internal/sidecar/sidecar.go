@@ -239,6 +239,9 @@ func (a *assembly) restoreState() error {
 		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)
 	}
 	a.closers = append(a.closers, st.Close)
+	if a.po.HashKey, err = state.Key(a.cfg.StateDir); err != nil {
+		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)
+	}
 	metrics.Read(a.set, "ragpilot_state_damages_total",
 		"Places where the state on disk was damaged when it was opened; what stood there was lost.", st.Damages)
 	back, err := st.Restore(a.orders, a.pilot)

@@ -192,7 +192,7 @@ func (x *exchange) end(u usage, err error) {
 		return
 	}
 	report := x.report(u, err)
-	describe(span, &report, u.output)
+	x.p.describe(span, &report, u.output)
 	if x.p.opt.Recorder != nil {
 		x.p.opt.Recorder.Answered(report)
 	}
@@ -220,8 +220,12 @@ func (x *exchange) reportID() string {
 }
 
 func (x *exchange) report(u usage, err error) Report {
+	session := x.control.session
+	if session == "" {
+		session = x.p.shown(x.session)
+	}
 	r := Report{
-		ID: x.reportID(), At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: x.session, Model: x.model,
+		ID: x.reportID(), At: x.began, Tenant: x.tenant, Path: x.r.URL.Path, Session: session, Model: x.model,
 		Planned: x.mode.planned(), HeldOut: x.mode.heldOut(), Carried: x.mode.carried(), Scope: x.turn.Scope, Share: x.share,
 		Shadow: x.mode.shadow(), Failed: err != nil,
 		TTFT: x.first, Planning: x.ready.Sub(x.began), Total: x.p.opt.Now().Sub(x.began),

@@ -2,9 +2,14 @@ package proxy
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -59,6 +64,8 @@ type Options struct {
 	// Compat keeps to what was recorded of another server: the order of the documents in first tool results, which it chooses, their
 	// layout, and notes that name nothing. Nil: tool results keep their order.
 	Compat Compat
+	// HashKey is mixed into hashes that are shown, such as the name of a session that has none; nil: a random key.
+	HashKey []byte
 	// Orders remembers which orders were chosen, for restarts and other replicas; nil: in memory.
 	Orders orders.Store
 	// Diagnosis finds out why prompts were not in the engine's cache; nil: nothing does.
@@ -182,6 +189,10 @@ func New(o Options) (*Proxy, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.HashKey == nil {
+		o.HashKey = make([]byte, 32)
+		rand.Read(o.HashKey)
+	}
 	p := &Proxy{
 		opt: o, transport: o.Tracer.Transport(upstreamerr.Transport(o.Transport)), mux: http.NewServeMux(),
 		errorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
@@ -267,6 +278,17 @@ func (p *Proxy) read(w http.ResponseWriter, r *http.Request) (raw []byte, ok boo
 }
 
 func tenantOf(r *http.Request) string { return tenant.From(r.Context()) }
+
+// shown returns the hash of a session's name, or of how it begins, as logs, traces and the dashboard have it. It is made with a key: what
+// a short conversation begins with could be guessed from a plain one.
+func (p *Proxy) shown(session string) string {
+	if session == "" {
+		return ""
+	}
+	h := hmac.New(sha256.New, p.opt.HashKey)
+	_, _ = io.WriteString(h, session)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 // sessionOf names the conversation: the client's header, or a hash of how it begins.
 func sessionOf(ctl *control, b *body) string {

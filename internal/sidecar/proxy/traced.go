@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
 )
@@ -38,12 +35,12 @@ func (x *exchange) leave(problem string) {
 }
 
 // describe says in the span of the whole request what came out of it.
-func describe(span tracing.Span, r *Report, output int) {
+func (p *Proxy) describe(span tracing.Span, r *Report, output int) {
 	if !span.Recorded() {
 		return
 	}
 	span.Text(tracing.Group, group(r))
-	span.Text(tracing.Session, hashed(r.Session))
+	span.Text(tracing.Session, p.shown(r.Session))
 	span.Text(tracing.Model, printable(r.Model))
 	span.Int(tracing.Documents, r.Documents)
 	span.Int(tracing.References, r.LeftOut)
@@ -66,14 +63,6 @@ func group(r *Report) string {
 	default:
 		return "plain"
 	}
-}
-
-// hashed names a session without what a client may have put into its name.
-func hashed(session string) string {
-	if session == "" {
-		return ""
-	}
-	return fmt.Sprintf("%016x", xxh3.HashString(session))
 }
 
 // printable returns what may be a model's name: a body may hold anything in its place.
