@@ -29,17 +29,22 @@ type piece struct {
 	clock bool // it says what time it is, and nothing of the user
 }
 
-// link is what was sent behind one message, and what stands before it. It is never changed: what a request has sent in its earlier turns
-// stays so in those that go on from it.
+// link is what was sent behind one message, and what stands before it. It is never changed, but for users: what a request has sent in its
+// earlier turns stays so in those that go on from it.
 type link struct {
 	chain   sum // of the messages up to and including this one
 	message int
 	pieces  []piece
 	before  *link
+	users   int // variants and links that point to it; guarded by table.mu
 }
 
-// linkBytes is what a link takes beside its texts, with its entry in the table.
-const linkBytes = 280
+// Bytes that are taken beside texts and names, about.
+const (
+	linkBytes    = 96
+	entryBytes   = 152 // with its place in the table
+	variantBytes = 32
+)
 
 func (l *link) weight() int {
 	n := linkBytes
@@ -53,7 +58,6 @@ func (l *link) weight() int {
 type variant struct {
 	asked sum // the texts that left its system text
 	link  *link
-	made  int // bytes of links that were made for it
 }
 
 // entry is what is remembered of requests that ended with the same messages, the latest last. It is replaced and never changed.
@@ -65,13 +69,8 @@ type entry struct {
 // maxVariants bounds how many requests that end alike are told apart, so that each is sent again as it was sent before.
 const maxVariants = 4
 
-func weigh(_ sum, e *entry) int {
-	n := 0
-	for _, v := range e.variants {
-		n += v.made
-	}
-	return n + len(e.owner)
-}
+// weigh returns what an entry takes without its links, which several entries may have.
+func weigh(_ sum, e *entry) int { return entryBytes + len(e.owner) + variantBytes*len(e.variants) }
 
 // order is the order of a conversation's tools. It is replaced and never changed.
 type order struct {
@@ -100,21 +99,64 @@ type table struct {
 
 func newTable(b *budget.Budget, tenant string) *table {
 	t := &table{budget: b}
-	t.parts[0] = b.Part(tenant, "stabiliser", func() int { return drop(t, t.turns, weigh) })
-	t.parts[1] = b.Part(tenant, "stabiliser", func() int { return drop(t, t.orders, weighOrder) })
+	t.parts[0] = b.Part(tenant, "stabiliser", t.dropTurn)
+	t.parts[1] = b.Part(tenant, "stabiliser", t.dropOrder)
 	t.turns = lru.With(lru.Options[sum, *entry]{Weigh: weigh, Changed: t.parts[0].Add})
 	t.orders = lru.With(lru.Options[sum, *order]{Weigh: weighOrder, Changed: t.parts[1].Add})
 	return t
 }
 
-// drop is for the budget.
-func drop[V any](t *table, from *lru.Cache[sum, V], weigh func(sum, V) int) int {
+// dropTurn and dropOrder are for the budget.
+func (t *table) dropTurn() (bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k, v, ok := from.DropOldest(); ok {
-		return weigh(k, v)
+	k, e, ok := t.turns.DropOldest()
+	if !ok {
+		return 0
+	}
+	return weigh(k, e) + t.releaseAll(e)
+}
+
+func (t *table) dropOrder() (bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k, o, ok := t.orders.DropOldest(); ok {
+		return weighOrder(k, o)
 	}
 	return 0
+}
+
+// hold notes that a variant points to a link, and counts what is new of it and of those before it. The lock is held.
+func (t *table) hold(l *link) {
+	bytes := 0
+	for ; l != nil; l = l.before {
+		if l.users++; l.users > 1 {
+			break
+		}
+		bytes += l.weight()
+	}
+	t.parts[0].Add(bytes)
+}
+
+// release notes that a variant does not point to a link any more, and returns the bytes of those that nothing points to now. The lock is
+// held.
+func (t *table) release(l *link) (bytes int) {
+	for ; l != nil; l = l.before {
+		if l.users--; l.users > 0 {
+			break
+		}
+		bytes += l.weight()
+	}
+	t.parts[0].Add(-bytes)
+	return bytes
+}
+
+// releaseAll releases the links of an entry that is not in the table any more. The lock is held.
+func (t *table) releaseAll(e *entry) (bytes int) {
+	for _, v := range e.variants {
+		bytes += t.release(v.link)
+	}
+	return bytes
 }
 
 func (t *table) close() {
@@ -132,6 +174,7 @@ func (t *table) forget(name string) bool {
 		if e.owner == name {
 			found = true
 			t.turns.Delete(k)
+			t.releaseAll(e)
 		}
 	}
 	for k, o := range t.orders.All() {
@@ -172,15 +215,17 @@ func (t *table) sent(q *turn) (last *link) {
 			}
 		}
 	}
-	before, made := t.before(q, known)
+	before := t.before(q, known)
 	l := &link{chain: end, message: len(q.chains) - 1, before: before, pieces: fresh(q.pieces, before)}
 	if len(l.pieces) == 0 && before == nil && len(q.pieces) == 0 {
 		return nil
 	}
-	e := &entry{owner: q.owner, variants: []variant{{asked: asked, link: l, made: made + l.weight()}}}
+	t.hold(l)
+	e := &entry{owner: q.owner, variants: []variant{{asked: asked, link: l}}}
 	if known != nil {
 		old := known.variants
 		if len(old) == maxVariants {
+			t.release(old[0].link)
 			old = old[1:]
 		}
 		e.variants = append(slices.Clone(old), e.variants[0])
@@ -198,9 +243,9 @@ func (t *table) touch(l *link) {
 	}
 }
 
-// before returns what was sent in the earlier turns of a request, and the bytes that were made for it. known are the requests that ended
-// with the same messages. The lock is held.
-func (t *table) before(q *turn, known *entry) (l *link, made int) {
+// before returns what was sent in the earlier turns of a request. known are the requests that ended with the same messages. The lock is
+// held.
+func (t *table) before(q *turn, known *entry) (l *link) {
 	if known != nil {
 		l = known.variants[len(known.variants)-1].link.before
 	} else {
@@ -226,8 +271,8 @@ func (t *table) before(q *turn, known *entry) (l *link, made int) {
 	})
 }
 
-// only returns a link without the texts that may not be sent, and the bytes that were made for it.
-func (l *link) only(may func(*link, piece) bool) (out *link, made int) {
+// only returns a link without the texts that may not be sent.
+func (l *link) only(may func(*link, piece) bool) (out *link) {
 	var all []*link
 	last := -1 // of all, the earliest that loses something
 	for ; l != nil; l = l.before {
@@ -248,9 +293,8 @@ func (l *link) only(may func(*link, piece) bool) (out *link, made int) {
 			}
 		}
 		out = n
-		made += n.weight()
 	}
-	return out, made
+	return out
 }
 
 // fresh returns copies of the pieces whose text is not the latest of their slot.

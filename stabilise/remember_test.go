@@ -129,6 +129,29 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// What requests that begin alike have moved counts as long as one of them is remembered, also once another took its place.
+func TestBoundOfAlike(t *testing.T) {
+	c := all(stabilise.PlaceSystem)
+	c.Memory = 256 << 10
+	s := newStabiliser(t, c)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 300 {
+		memory := fmt.Sprint("- ", i, strings.Repeat("x", 50<<10))
+		s.Body(stabilise.Chat, stabilise.Conversation{Name: "n"}, asking("04:01", memory))
+		s.Body(stabilise.Chat, stabilise.Conversation{Name: "n"}, asking("04:01", memory, "a", fmt.Sprint(i)))
+	}
+	if grown := heap() - before; grown > 2<<20 {
+		t.Errorf("the heap has grown by %d bytes, 15 MB were sent, and %d may be kept", grown, c.Memory)
+	}
+	runtime.KeepAlive(s)
+}
+
 func TestForget(t *testing.T) {
 	s := newStabiliser(t, all(stabilise.PlaceSystem))
 	send := func(name string, messages ...string) string {
