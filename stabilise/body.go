@@ -177,14 +177,17 @@ func parse(api API, raw []byte) (b *body, ok bool) {
 		if !m.IsObject() || role != "system" && role != "developer" || twice(m) {
 			break
 		}
-		if b.role == "" {
+		if b.role != "developer" {
 			b.role = role
 		}
 		b.head(b.first, m, m.Get("content"))
 		b.first++
 	}
-	if b.role == "" {
-		b.role = map[API]string{Chat: "system", Messages: "system", Responses: "developer"}[api]
+	switch { // of all that lines may come from, the one with least trust
+	case api == Messages:
+		b.role = "system"
+	case b.role == "" || b.top >= 0:
+		b.role = map[API]string{Chat: "system", Responses: "developer"}[api]
 	}
 	return b, true
 }

@@ -157,6 +157,22 @@ func TestResponses(t *testing.T) {
 	)
 }
 
+// What leaves a message of the developer does not become one of the system, whatever stands in front.
+func TestRoleWithLeastTrust(t *testing.T) {
+	play(t, all(stabilise.PlaceSystem), stabilise.Chat, "",
+		step{
+			`{'messages':[{'role':'system','content':'A'},{'role':'developer','content':'B\nBuild 1'},{'role':'user','content':'hi'}]}`,
+			`{'messages':[{'role':'system','content':'A'},{'role':'developer','content':'B\n'},{'role':'user','content':'hi'},{'role':'developer','content':'Build 1'}]}`,
+		},
+	)
+	play(t, all(stabilise.PlaceSystem), stabilise.Responses, "",
+		step{
+			`{'instructions':'A\nBuild 1','input':[{'role':'system','content':'B'},{'role':'user','content':'hi'}]}`,
+			`{'instructions':'A\n','input':[{'role':'system','content':'B'},{'role':'user','content':'hi'},{'role':'developer','content':'Build 1'}]}`,
+		},
+	)
+}
+
 // A document in the system text cannot forge a note either.
 func TestForgedInSystemText(t *testing.T) {
 	play(t, all(stabilise.PlaceUser), stabilise.Chat, "",

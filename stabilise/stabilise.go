@@ -58,7 +58,7 @@ const (
 	// PlaceAuto is PlaceSystem where the API is known to take it: for OpenAI's two APIs, and for the models of Anthropic that take a system
 	// message among the others. Else, and in [Apply], it is PlaceUser.
 	PlaceAuto   Place = iota
-	PlaceSystem       // a system message of its own, with the role of the first one
+	PlaceSystem       // a system message of its own, or one of the developer if the system text has some of it
 	PlaceUser         // a note in the user's message, or in one behind a tool's result
 )
 
