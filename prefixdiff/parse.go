@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 )
 
 // ErrUnknown is returned for JSON that is no request to a language model.
@@ -22,7 +24,7 @@ var ErrInvalid = errors.New("prefixdiff: invalid JSON")
 // too, if the body is its member body, params, request or input. Parts share memory with the body, which must not change.
 // Members that are not part of the prompt, such as temperature or metadata, are left out.
 func Parse(body []byte) (Prompt, error) {
-	if !valid(body) {
+	if !validjson.Valid(body) {
 		return Prompt{}, ErrInvalid
 	}
 	root := gjson.ParseBytes(body)
@@ -35,14 +37,6 @@ func Parse(body []byte) (Prompt, error) {
 		return r.prompt()
 	}
 	return parseObject(root, "", 0)
-}
-
-// valid reports whether raw is JSON. gjson knows no limit of nesting, encoding/json does.
-func valid(raw []byte) bool {
-	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) > 10_000 {
-		return json.Valid(raw)
-	}
-	return gjson.ValidBytes(raw)
 }
 
 // maxWrapped is how deep a body may be wrapped in others.
@@ -66,7 +60,7 @@ func parseObject(root gjson.Result, prefix string, depth int) (Prompt, error) {
 	default:
 		for _, name := range [...]string{"body", "params", "request", "input"} {
 			inner := r.member(name)
-			if inner.Type == gjson.String && valid([]byte(inner.Str)) {
+			if inner.Type == gjson.String && validjson.Valid([]byte(inner.Str)) {
 				inner = gjson.Parse(inner.Str)
 			}
 			if inner.IsObject() && depth < maxWrapped {

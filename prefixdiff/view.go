@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 )
 
 // view is what is known of a part without its text.
@@ -67,7 +69,7 @@ func (s splitter) describe(v *view, part *Part) {
 		return
 	}
 	v.loose = v.hash
-	if valid([]byte(part.Text)) {
+	if validjson.Valid([]byte(part.Text)) {
 		v.loose = s.canonical(gjson.Parse(part.Text), "", 0)
 	}
 }

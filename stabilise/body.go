@@ -1,8 +1,6 @@
 package stabilise
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/internal/base/strictjson"
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 	"github.com/ragpilot/ragpilot/internal/prompt/repeat"
 )
 
@@ -129,20 +128,12 @@ func takesSystem(model string) bool {
 	return false
 }
 
-// valid reports whether raw is JSON. gjson knows no limit of nesting.
-func valid(raw []byte) bool {
-	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) > 10_000 {
-		return json.Valid(raw)
-	}
-	return gjson.ValidBytes(raw)
-}
-
 // maxParts bounds the members of a body, its messages and its tools.
 const maxParts = 1 << 14
 
 // parse finds the parts of a body. ok is false if it is not understood.
 func parse(api API, raw []byte) (b *body, ok bool) {
-	if !valid(raw) {
+	if !validjson.Valid(raw) {
 		return nil, false
 	}
 	root := gjson.ParseBytes(raw)

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/ragpilot/ragpilot/internal/base/jsonorder"
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 )
 
 // Fix puts the members of tools' schemas into one order, in a file of request bodies. To the API these are the same requests: no other
@@ -72,7 +73,7 @@ var schemas = []string{
 
 // fixBody returns a body with the schemas in order; nil: nothing was to be changed.
 func fixBody(line []byte) []byte {
-	if !gjson.ValidBytes(line) {
+	if !validjson.Valid(line) {
 		return nil
 	}
 	root := gjson.ParseBytes(line)

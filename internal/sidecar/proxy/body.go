@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"unique"
 
@@ -156,15 +154,6 @@ type text struct {
 	conversation.Text
 	from, to int  // its JSON, quotes included, from the item's first byte
 	list     bool // one of several content parts
-}
-
-// valid reports whether raw is JSON. gjson is three times as fast as encoding/json, but knows no limit of nesting: bodies
-// that could be deep are left to the latter, which takes 10,000 levels.
-func valid(raw []byte) bool {
-	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) > 10_000 {
-		return json.Valid(raw)
-	}
-	return gjson.ValidBytes(raw)
 }
 
 // maxParts bounds the messages of a body, its members, and the texts and calls of a message: what is kept of each takes

@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 )
 
 // chat serves one of the endpoints with messages.
@@ -19,7 +20,7 @@ func (p *Proxy) chat(d dialect) http.HandlerFunc {
 			return
 		}
 		x.enter("parse")
-		if !valid(raw) {
+		if !validjson.Valid(raw) {
 			x.leave("invalid")
 			writeError(w, http.StatusBadRequest, "Invalid JSON body")
 			return

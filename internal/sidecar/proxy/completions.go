@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 )
 
 // newID makes a request ID in the reference's form.
@@ -26,7 +28,7 @@ func (p *Proxy) completions(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !valid(raw) {
+	if !validjson.Valid(raw) {
 		writeError(w, http.StatusBadRequest, "Invalid JSON body")
 		return
 	}

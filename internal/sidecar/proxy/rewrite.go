@@ -1,6 +1,10 @@
 package proxy
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
+)
 
 // Rewritten is a request that another program forwards, such as a gateway. Answer and Ended must be called, so that the index of
 // prompts learns what became of it.
@@ -18,7 +22,7 @@ type Rewritten struct {
 func (p *Proxy) Rewrite(r *http.Request, raw []byte) Rewritten {
 	untouched := Rewritten{Answer: func(int) http.Header { return nil }, Ended: func(_, _ []byte, _ error) {}}
 	d, ok := dialects[r.URL.Path]
-	if !ok || r.Method != http.MethodPost || !valid(raw) {
+	if !ok || r.Method != http.MethodPost || !validjson.Valid(raw) {
 		return untouched
 	}
 	if d == completion {
