@@ -37,8 +37,8 @@ to Anthropic's messages or to Gemini. It compares each with the earlier one that
 the first difference, if the engine could have reused what follows: its cause, its place, and the tokens that are lost.
 A request of which only the end is new is no finding.
 
-A folder may also have Go templates (.tmpl, .gotmpl, .tpl) and prompts (.txt, .md, .prompt, .golden), each compared with
-the others. The name - reads requests from the standard input.
+A folder may also have Go templates (.tmpl, .gotmpl, .tpl) and prompts (.txt, .md, .prompt, .golden, and .json with one
+request), each compared with the others. The name - reads requests from the standard input.
 
 No text of a request is printed without --keep-texts.
 
@@ -84,12 +84,7 @@ const lintMemory = 768 << 20
 // errFindings is the error of a check that has found something.
 type errFindings int
 
-func (e errFindings) Error() string {
-	if e == 1 {
-		return "1 finding"
-	}
-	return fmt.Sprintf("%d findings", int(e))
-}
+func (e errFindings) Error() string { return quantity(int(e), "finding") }
 
 func runLint(cmd *cobra.Command, names []string, f lintFlags) error {
 	if err := f.check(); err != nil {
@@ -157,8 +152,11 @@ func printFinding(out io.Writer, f lint.Finding) error {
 	case f.Against > 0:
 		against = fmt.Sprintf(" against line %d", f.Against)
 	}
-	_, err := fmt.Fprintf(out, "%s:%d: %s at %s, token %d: %d tokens lost%s\n",
-		f.File, f.Line, f.Cause, cmp.Or(f.Path, "the whole prompt"), f.Token, f.Lost, against)
+	at := cmp.Or(f.Path, "the whole prompt")
+	if against != "" { // how much stands in front of an action of a template is not known
+		at += fmt.Sprintf(", token %d", f.Token)
+	}
+	_, err := fmt.Fprintf(out, "%s:%d: %s at %s: %s lost%s\n", f.File, f.Line, f.Cause, at, quantity(f.Lost, "token"), against)
 	if err != nil {
 		return err
 	}
@@ -189,12 +187,20 @@ func printLosses(out io.Writer, s lint.Summary, lost map[prefixdiff.Cause]*loss,
 		}
 		fmt.Fprintln(out)
 	}
-	text := fmt.Sprintf("%d requests", s.Requests)
+	text := quantity(s.Requests, "request")
 	if s.Templates > 0 {
-		text += fmt.Sprintf(", %d templates", s.Templates)
+		text += ", " + quantity(s.Templates, "template")
 	}
-	_, err := fmt.Fprintf(out, "%s, %d findings, %d tokens lost\n", text, s.Findings, s.Lost)
+	_, err := fmt.Fprintf(out, "%s, %s, %s lost\n", text, quantity(s.Findings, "finding"), quantity(s.Lost, "token"))
 	return err
+}
+
+// quantity returns a number with a noun.
+func quantity(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func costHeader(p prefixdiff.Prices) string {

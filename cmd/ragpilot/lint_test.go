@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,6 +119,51 @@ func TestLintBadInput(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || exitStatus(err) != 2 {
 			t.Errorf("%v: %v, want %q", c.args, err, c.want)
 		}
+	}
+}
+
+// A .json file may have one request on many lines. Files that cannot be read have no number.
+func TestLintIndentedJSON(t *testing.T) {
+	dir := t.TempDir()
+	indented := func(body string) string {
+		var b bytes.Buffer
+		if err := json.Indent(&b, []byte(body), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"a.json": indented(`{"other":"thing"}`), "b.json": indented(lintBody("04:14:05", "")), "c.json": indented(lintBody("04:15:11", "")),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := run(t, "lint", dir)
+	want := "c.json:1: clock at messages[0].content, token 8: 18 tokens lost against " + filepath.Join(dir, "b.json") + "\n"
+	if !strings.Contains(out, want) || !strings.Contains(out, "2 requests, 1 finding, 18 tokens lost") {
+		t.Errorf("%s\nwant %s", out, want)
+	}
+	if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "a.json: prefixdiff: no messages") {
+		t.Errorf("%v, want one error about a.json", err)
+	}
+	tools := strings.SplitAfter(lintTools, "\n")
+	path := lintFile(t, "tools.json", indented(tools[0]))
+	if _, err := run(t, "lint", "--fix", path); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Index(string(text), `"type": "object"`) < strings.Index(string(text), `"maximum"`) {
+		t.Errorf("%v: not fixed: %s", err, text)
+	}
+}
+
+// An action of a template has no token: what the template puts in front of it is not known.
+func TestLintTemplate(t *testing.T) {
+	path := lintFile(t, "p.tmpl", "Be brief.\nIt is {{.Now}}.\n"+strings.Repeat("Answer every question about the garden. ", 5))
+	out, err := run(t, "lint", path)
+	if err == nil || !strings.HasPrefix(out, path+":2: clock at {{.Now}}: 4") {
+		t.Errorf("%v %s", err, out)
 	}
 }
 

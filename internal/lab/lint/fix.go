@@ -25,6 +25,12 @@ func Fix(name string) (changed int, err error) {
 	if !info.Mode().IsRegular() || isTemplate(name) {
 		return 0, fmt.Errorf("%s: want a file of requests", name)
 	}
+	fix := fixLines
+	if whole, err := isValue(name); err != nil {
+		return 0, err
+	} else if whole {
+		fix = fixValue
+	}
 	in, err := os.Open(name)
 	if err != nil {
 		return 0, err
@@ -36,11 +42,24 @@ func Fix(name string) (changed int, err error) {
 	}
 	defer os.Remove(out.Name())
 	w := bufio.NewWriterSize(out, 1<<20)
-	changed, err = fixLines(w, in)
+	changed, err = fix(w, in)
 	if err = errors.Join(err, w.Flush(), out.Chmod(info.Mode().Perm()), out.Sync(), out.Close()); err != nil || changed == 0 {
 		return 0, err
 	}
 	return changed, os.Rename(out.Name(), name)
+}
+
+// fixValue is for a file that is one value, and fixLines for one with a value in each line.
+func fixValue(w io.Writer, in io.Reader) (changed int, err error) {
+	body, err := io.ReadAll(in)
+	if err != nil {
+		return 0, err
+	}
+	if fixed := fixBody(body); fixed != nil {
+		body, changed = fixed, 1
+	}
+	_, err = w.Write(body)
+	return changed, err
 }
 
 func fixLines(w io.Writer, in io.Reader) (changed int, err error) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ragpilot/ragpilot/internal/base/validjson"
 	"github.com/ragpilot/ragpilot/prefixdiff"
 )
 
@@ -56,8 +57,8 @@ type linter struct {
 
 // Run checks files and folders, and reports each finding in the order of the requests. A file whose name ends in .jsonl, .ndjson,
 // .json, .log or none of the endings below has a request body in each line; one of .tmpl, .gotmpl, .tpl or .gohtml is a Go template;
-// in folders, files of .txt, .md, .prompt and .golden are prompts. The name "-" is in. Lines that are no requests are in the summary; an
-// error is one of reading, or of report.
+// in folders, files of .txt, .md, .prompt and .golden are prompts. A .json file that is one value is one request, on however many lines,
+// and counts as a prompt. The name "-" is in. Lines that are no requests are in the summary; an error is one of reading, or of report.
 func Run(names []string, in io.Reader, opt Options, report func(Finding) error) (Summary, error) {
 	if opt.MaxBytes == 0 {
 		opt.MaxBytes = defaultBytes
@@ -84,6 +85,9 @@ func (l *linter) path(name string, in io.Reader) error {
 	case isTemplate(name):
 		return l.template(name)
 	}
+	if whole, err := isValue(name); err != nil || whole {
+		return errors.Join(err, l.prompts([]string{name}))
+	}
 	return l.file(name)
 }
 
@@ -99,6 +103,21 @@ func isRequests(name string) bool {
 	return slices.Contains([]string{".jsonl", ".ndjson", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
+func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
+
+// isValue reports whether a .json file is one value, and not one in each line.
+func isValue(name string) (bool, error) {
+	if !isJSON(name) {
+		return false, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Size() > maxPrompt {
+		return false, err
+	}
+	text, err := os.ReadFile(name)
+	return validjson.Valid(text), err
+}
+
 // folder checks the templates, requests and prompts of a folder. Prompts are compared with each other.
 func (l *linter) folder(dir string) error {
 	var prompts []string
@@ -112,9 +131,16 @@ func (l *linter) folder(dir string) error {
 			return nil
 		case isTemplate(path):
 			return l.template(path)
-		case isRequests(path):
-			return l.file(path)
 		case isPrompt(path):
+			prompts = append(prompts, path)
+		case isRequests(path):
+			whole, err := isValue(path)
+			if err != nil {
+				return err
+			}
+			if !whole {
+				return l.file(path)
+			}
 			prompts = append(prompts, path)
 		}
 		return nil
@@ -130,6 +156,7 @@ const maxPrompt = 16 << 20
 
 // prompts compares golden prompts, each a file: a text, or a request body.
 func (l *linter) prompts(names []string) error {
+	var read []string // by number
 	x, err := prefixdiff.New(prefixdiff.Config{MaxBytes: l.opt.MaxBytes, KeepTexts: true})
 	if err != nil {
 		return err
@@ -148,10 +175,15 @@ func (l *linter) prompts(names []string) error {
 			return err
 		}
 		p, err := prefixdiff.Parse(text)
-		if err != nil {
+		switch {
+		case err != nil && isJSON(name):
+			l.bad(fmt.Errorf("%s: %w", name, err))
+			continue
+		case err != nil:
 			p = prefixdiff.FromText(string(text))
 		}
 		l.summary.Requests++
+		read = append(read, name)
 		r := l.prepare(x, p)
 		r.Insert()
 		f, ok := r.Explain()
@@ -162,7 +194,7 @@ func (l *linter) prompts(names []string) error {
 		if f.Part == prefixdiff.Text && err != nil {
 			line += strings.Count(string(text[:min(f.Offset, len(text))]), "\n")
 		}
-		if err := l.found(f, Finding{File: name, Line: line, AgainstFile: names[f.Against], Against: 1}); err != nil {
+		if err := l.found(f, Finding{File: name, Line: line, AgainstFile: read[f.Against], Against: 1}); err != nil {
 			return err
 		}
 	}
