@@ -17,7 +17,7 @@ type Finding struct {
 	Offset     int    // bytes in the text at Path
 	Token      int    // tokens in front of the difference, estimated
 	LostTokens int    // tokens behind it that the earlier prompt has, too, estimated
-	Was, Is    string // the texts around the difference, if texts are kept or can be loaded
+	Was, Is    string // the texts around the difference, if texts are kept or can be loaded; "" where there is something else
 }
 
 // Prices are what a lost token costs.
@@ -181,6 +181,9 @@ func (r *Request) finding(d *candidate) Finding {
 		f.Part, f.Turn, f.Offset = p.Kind, p.Turn, p.At+d.at
 		if d.pair.text != nil && d.part < len(d.pair.a) {
 			f.Is, f.Was = quotes(p.Text, d.pair.text(d.part), d.at)
+			if d.pair.a[d.part].kind != p.Kind { // the system text is not what a tool was
+				f.Was = ""
+			}
 		}
 	}
 	return f

@@ -146,6 +146,17 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// Where a tool is new, the text that stood in its place is none of its own.
+func TestQuotesOfOneKind(t *testing.T) {
+	x := index(t, prefixdiff.Config{KeepTexts: true})
+	system := paragraph(rand.New(rand.NewPCG(1, 1)), 10)
+	x.Add(parse(t, chat(system, "", "Hi")))
+	f, ok := x.Add(parse(t, chat(system, `[{"type":"function","function":{"name":"f"}}]`, "Hi")))
+	if !ok || f.Cause != prefixdiff.ToolSet || f.Was != "" || !strings.Contains(f.Is, `"name":"f"`) {
+		t.Errorf("%v %+v", ok, f)
+	}
+}
+
 func TestConcurrent(t *testing.T) {
 	x := index(t, prefixdiff.Config{MaxBytes: 1 << 20, KeepTexts: true})
 	var group sync.WaitGroup

@@ -77,7 +77,8 @@ func (rec *Recorder) Client() *http.Client { return &http.Client{Transport: rec.
 
 // Add records the body of a request that does not come over HTTP, in one of the shapes that [prefixdiff.Parse] reads.
 func (rec *Recorder) Add(body []byte) error {
-	p, err := prefixdiff.Parse(slices.Clone(body))
+	body = slices.Clone(body)
+	p, err := prefixdiff.Parse(body)
 	if err != nil {
 		return err
 	}

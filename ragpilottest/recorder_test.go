@@ -148,8 +148,13 @@ func TestTransport(t *testing.T) {
 // Prompts that never go over HTTP.
 func TestAdd(t *testing.T) {
 	report := ragpilottest.AssertReuse(t, 0.9, func(rec *ragpilottest.Recorder) {
-		if err := rec.Add([]byte(chat(rules, "Hi"))); err != nil {
+		body := []byte(chat(rules, "Hi"))
+		if err := rec.Add(body); err != nil {
 			t.Fatal(err)
+		}
+		clear(body) // it is the caller's
+		if kept := rec.Requests()[0].Body; string(kept) != chat(rules, "Hi") {
+			t.Errorf("kept: %q", kept)
 		}
 		if err := rec.Add([]byte(`{}`)); err == nil {
 			t.Error("no error for a body without a prompt")
