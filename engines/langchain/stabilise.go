@@ -49,9 +49,12 @@ func (s *settings) stabilised(
 		return messages, options
 	}
 	messages, begins := framework.Stabilised(s.stabiliser, name, messages, form)
-	return messages, append(slices.Clone(options), func(o *llms.CallOptions) {
-		o.Tools = framework.StabilisedTools(s.stabiliser, name, begins, o.Tools, toolName, withSchema)
-	})
+	tools := applied(options, llms.CallOptions{}).Tools
+	if len(tools) == 0 {
+		return messages, options
+	}
+	tools = framework.StabilisedTools(s.stabiliser, name, begins, tools, toolName, withSchema)
+	return messages, append(slices.Clone(options), llms.WithTools(tools))
 }
 
 func toolName(t llms.Tool) string {

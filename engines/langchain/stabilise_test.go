@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/prefixdiff"
 	"github.com/ragpilot/ragpilot/stabilise"
 )
 
@@ -57,8 +58,13 @@ func TestStabiliser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	index, err := prefixdiff.New(prefixdiff.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	inner := &heard{}
-	model := langchain.Wrap(pilot, inner, langchain.WithStabiliser(s))
+	model := langchain.Wrap(pilot, inner, langchain.WithStabiliser(s),
+		langchain.WithDiagnosis(index, func(context.Context, prefixdiff.Finding) {}))
 	ctx := framework.WithConversation(t.Context(), "thread")
 	tool := func(name string, parameters any) llms.Tool {
 		return llms.Tool{Type: "function", Function: &llms.FunctionDefinition{Name: name, Parameters: parameters}}
@@ -90,6 +96,9 @@ func TestStabiliser(t *testing.T) {
 	if got, want := string(text), `[{"type":"function","function":{"name":"a","description":"","parameters":{"a":1,"type":"object"}}},`+
 		`{"type":"function","function":{"name":"b","description":"","parameters":{"required":["x","y"],"type":"object"}}}]`; got != want {
 		t.Errorf("tools: %s, want %s", got, want)
+	}
+	if done := s.Stats(); done.Tools != 1 || done.Schemas != 1 {
+		t.Errorf("%+v: a call counts once, however often its options are read", done)
 	}
 	answer := llms.ToolCallResponse{Content: "[from the system text: x]"}
 	result := llms.MessageContent{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{answer}}
