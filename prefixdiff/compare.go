@@ -40,7 +40,7 @@ func (c *pair) common() int {
 		return n + whole(text, sameBytes(c.text(i), text))
 	}
 	c.describe(i)
-	_, at := c.split(text, nil)
+	_, at := c.split(c.p.Parts[i].worded(), nil)
 	return n + whole(text, int(at[sameWords(c.a[i].words, c.b[i].words)]))
 }
 
@@ -171,11 +171,11 @@ func (c *pair) why(d *difference) {
 		d.cause = Other
 	case c.swapped(d):
 		d.cause, d.certain = DocumentOrder, true
-	case a.kind == Media || b.kind == Media:
-		d.cause, d.certain = Image, true
 	case c.moved(d):
 		d.cause, d.moved = EditedHistory, true
 		d.path = messagePath(d.path)
+	case a.kind == Media || b.kind == Media:
+		d.cause, d.certain = Image, true
 	case a.kind != b.kind || a.role != b.role || a.turn != b.turn:
 		d.cause, d.moved = c.edited(d), true
 		d.path = messagePath(d.path)
@@ -306,7 +306,7 @@ func (c *pair) members(d *difference, a, b *view) {
 
 // first returns the byte of the later part at which its words and the earlier one's differ.
 func (c *pair) first(a, b *view) int {
-	text := c.p.Parts[c.index(b)].Text
+	text := c.p.Parts[c.index(b)].worded()
 	n := sameWords(a.words, b.words)
 	_, at := c.split(text, nil)
 	return int(at[min(n, len(at)-1)])

@@ -109,6 +109,11 @@ func cueOf(w string) cue {
 	case countWords[w]:
 		return count
 	}
+	for piece := range strings.SplitSeq(w, "_") { // employee_name
+		if whoWords[piece] {
+			return who
+		}
+	}
 	return noCue
 }
 

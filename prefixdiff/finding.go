@@ -2,6 +2,7 @@ package prefixdiff
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,6 +44,7 @@ func (r *Request) Explain() (Finding, bool) {
 		return Finding{}, false
 	}
 	pairs, first := r.pairs()
+	goesOn := continued(pairs)
 	var best candidate
 	for i, c := range pairs {
 		if i != first && (i != 0 || !r.like) {
@@ -52,7 +54,7 @@ func (r *Request) Explain() (Finding, bool) {
 		if more := c.lcp - d.common; more > 0 {
 			d.common, d.recurs = c.lcp, max(d.recurs-more, 0)
 		}
-		if differ && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
+		if differ && (!goesOn || c.inFront(&d)) && c.counts(&d) && (best.pair == nil || better(&d, &best.difference)) {
 			best = candidate{difference: d, pair: c}
 		}
 	}
@@ -127,6 +129,25 @@ func (r *Request) Nearest() (number, tokens int, ok bool) {
 		return 0, 0, false
 	}
 	return int(pairs[first].number), r.common, true
+}
+
+// continued reports whether the prompt is the next turn of an earlier one, whose prompt it begins with. What its messages have in common with
+// those of other conversations is no loss then.
+func continued(pairs []*pair) bool {
+	return slices.ContainsFunc(pairs, func(c *pair) bool {
+		n := len(c.a)
+		if n == 0 || c.part() != n || c.a[n-1].turn == Front || c.a[n-1].role == System {
+			return false
+		}
+		answers, last := 0, User
+		for i := n; i < len(c.b); i++ {
+			if role := c.b[i].role; role == Assistant && last != Assistant {
+				answers++
+			}
+			last = c.b[i].role
+		}
+		return answers == 1
+	})
 }
 
 // candidate is a difference from an earlier prompt.

@@ -1,5 +1,7 @@
 package prefixdiff
 
+import "slices"
+
 // Least numbers of tokens that are worth a word: in the history, where nothing ought to change, and in the last message, which is new as
 // a rule: there in a template that was filled in, and behind a system text.
 const (
@@ -19,7 +21,7 @@ func (c *pair) counts(d *difference) bool {
 	}
 	b := &c.b[part]
 	switch {
-	case b.turn == Front || b.role == System && !c.spoken(part):
+	case c.inFront(d):
 		if !c.sameProgram() {
 			return false
 		}
@@ -45,11 +47,29 @@ func (c *pair) counts(d *difference) bool {
 		return true
 	case d.certain:
 		return d.coverage >= 0.5 && c.sameness(d, part) >= c.leastSame(part)
+	case b.role == User && d.recurs >= leastEnd && c.allFollows(d):
+		return true
 	}
 	if b.role == User { // other words of a user are another conversation, unless nearly everything behind them is the same
 		return d.recurs >= leastAgain && d.coverage >= 0.9 && c.similar(d.part)
 	}
 	return d.coverage >= 0.5 && c.similar(d.part)
+}
+
+// inFront reports whether a difference stands in front of all messages that are not of the system.
+func (c *pair) inFront(d *difference) bool {
+	part := min(d.part, len(c.b)-1)
+	return part >= 0 && (c.b[part].turn == Front || c.b[part].role == System && !c.spoken(part))
+}
+
+// allFollows reports whether all that the earlier prompt has behind the message follows it in the later one, too.
+func (c *pair) allFollows(d *difference) bool {
+	turn := c.b[d.part].turn
+	if d.part >= len(c.a) || c.a[d.part].turn != turn {
+		return false
+	}
+	x, y := turnsOf(c.a, turn), turnsOf(c.b, turn)
+	return len(x) > 1 && len(y) >= len(x) && slices.Equal(x[1:], y[1:len(x)])
 }
 
 // endCounts reports whether a difference in the last message is a loss. That message is new as a rule, also where it has documents of
@@ -94,7 +114,9 @@ func (c *pair) sameness(d *difference, part int) float64 {
 		return all(d.cause != Image) // an image that is gone leaves the rest
 	}
 	switch c.b[part].kind {
-	case Media, Ident, Name, Opaque:
+	case Media, Ident:
+		return all(c.restSame(part))
+	case Name, Opaque:
 		return 1
 	}
 	c.describe(d.part)
@@ -107,6 +129,22 @@ func (c *pair) sameness(d *difference, part int) float64 {
 		return all(n >= len(y))
 	}
 	return alike(x, y)
+}
+
+// restSame reports whether the other parts of a message are the same, but for identifiers: another picture with another question, or
+// another call with an identifier of its own, is another message.
+func (c *pair) restSame(part int) bool {
+	turn := c.b[part].turn
+	rest := func(views []view) []uint64 {
+		var hashes []uint64
+		for i := range views {
+			if v := &views[i]; v.turn == turn && v.kind != Ident && i != part {
+				hashes = append(hashes, v.hash)
+			}
+		}
+		return hashes
+	}
+	return slices.Equal(rest(c.a), rest(c.b))
 }
 
 // sameProgram reports whether the system texts are two versions of one text. Programs may have tools in common.

@@ -131,6 +131,9 @@ func (r *reader) add(path string, kind Kind, role Role, turn int, text string) {
 	if kind.json() && strings.ContainsAny(text, " \n\t") {
 		text = compact(text)
 	}
+	if kind.json() {
+		text = plainEscapes(text)
+	}
 	r.parts = append(r.parts, Part{Path: r.prefix + path, Kind: kind, Role: role, Turn: turn, Text: text})
 }
 

@@ -74,6 +74,14 @@ func (p *Part) tokens() int {
 	return tokens.Count(p.Text)
 }
 
+// worded is the text whose words are compared, of the same length.
+func (p *Part) worded() string {
+	if p.Kind.json() {
+		return blankEscapes(p.Text)
+	}
+	return p.Text
+}
+
 // Tokens estimates the length of the prompt, with the tokens that package contextpilot counts by default. A picture counts 256.
 func (p Prompt) Tokens() int {
 	n := 0

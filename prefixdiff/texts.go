@@ -8,7 +8,7 @@ import (
 // texts compares two texts.
 func (c *pair) texts(d *difference, a, b *view) {
 	part := &c.p.Parts[d.part]
-	_, at := c.split(part.Text, nil)
+	_, at := c.split(part.worded(), nil)
 	x, y := a.words, b.words
 	n := sameWords(x, y)
 	d.at = int(at[min(n, len(at)-1)])
@@ -138,7 +138,7 @@ func (g *gap) small(x, y []word) Cause {
 		if len(x) > 3 || len(y) > 3 {
 			break
 		}
-		if cue == who {
+		if cue == who && g.near {
 			return UserName
 		}
 		return RandomID

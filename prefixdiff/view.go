@@ -64,7 +64,7 @@ func (s splitter) describe(v *view, part *Part) {
 	if v.words != nil {
 		return
 	}
-	v.words, _ = s.split(part.Text, make([]word, 0, len(part.Text)/5+4))
+	v.words, _ = s.split(part.worded(), make([]word, 0, len(part.Text)/5+4))
 	if !part.Kind.json() {
 		return
 	}

@@ -125,6 +125,9 @@ func nextWord(text string, i int) (from, to int, dull bool) {
 			beyond = false
 			continue
 		}
+		if c := text[i]; c == '/' && i > from && classes[text[i-1]] != digit {
+			break // a path: each name of it is a word
+		}
 		w := width(text, i)
 		if !starts(text, i) && (c != innerOf || !startsAt(text, i+w)) || beyond && c == digit {
 			break

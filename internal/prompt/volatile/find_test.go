@@ -49,6 +49,7 @@ func TestFind(t *testing.T) {
 		{"ulid 01ARZ3NDEKTSV4RRFFQ69G5FAV", "id(01ARZ3NDEKTSV4RRFFQ69G5FAV)"},
 		{"call_x7Kp2mQ9 toolu_01A09q90qw90lq917835lq9", "id(call_x7Kp2mQ9) id(toolu_01A09q90qw90lq917835lq9)"},
 		{"jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.qFv3 and m-7fk2q9", "id(eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.qFv3) id(m-7fk2q9)"},
+		{"in /tmp/run-560b153eda/workspace [msg 270188ad-3979-4084]", "id(run-560b153eda) id(270188ad-3979-4084)"},
 		{"nano V1StGXR8_Z5jdHi6B-myT", "id(V1StGXR8_Z5jdHi6B-myT)"},
 		{"request 5 of 12, step 3/10", "number(5) number(12) number(3) number(10)"},
 		{"user jane.doe@example.com or @jane", "address(jane.doe@example.com) address(@jane)"},

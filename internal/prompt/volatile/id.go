@@ -56,6 +56,9 @@ func identifier(w string) bool {
 	if n >= 5 && lower == 0 && upper > 1 && numbers > 1 && turns >= 2 && len(w) <= 16 { // A93-XK2
 		return true
 	}
+	if hexes == n && n >= 12 && numbers > 0 && letters > 0 && (upper == 0 || lower == 0) { // 270188ad-3979-4084
+		return true
+	}
 	switch {
 	case n != len(w) && strings.Count(w, "-")+strings.Count(w, "_") > 4:
 		return false
