@@ -134,6 +134,22 @@ func TestAnthropic(t *testing.T) {
 	)
 }
 
+// A part that is empty takes a mark, too.
+func TestMarkOfEmptyPart(t *testing.T) {
+	play(t, all(stabilise.PlaceUser), stabilise.Messages, "",
+		step{
+			`{'system':[{ },{'type':'text','text':'Build 1','cache_control':{}}],'messages':[{'role':'user','content':[]}]}`,
+			`{'system':[{ 'cache_control':{}}],'messages':[{'role':'user','content':[{'type':'text','text':'[from the system text: Build 1]'}]}]}`,
+		},
+	)
+	play(t, all(stabilise.PlaceUser), stabilise.Messages, "", // what is no object takes none
+		step{
+			`{'system':[{},'x',{'type':'text','text':'Build 1','cache_control':{}}],'messages':[{'role':'user','content':[]}]}`,
+			`{'system':[{},'x'],'messages':[{'role':'user','content':[{'type':'text','text':'[from the system text: Build 1]'}]}]}`,
+		},
+	)
+}
+
 func TestResponses(t *testing.T) {
 	play(t, all(stabilise.PlaceAuto), stabilise.Responses, "n",
 		step{

@@ -99,12 +99,8 @@ func arranged(raws []string, items []gjson.Result, order []int) []string {
 			out[i] = withoutMark(out[i])
 		}
 		if has != "" {
-			at := strings.LastIndexByte(out[i], '}')
-			comma := ","
-			if strings.TrimSpace(out[i][:at]) == "{" {
-				comma = ""
-			}
-			out[i] = out[i][:at] + comma + has + out[i][at:]
+			at := len(out[i]) - 1
+			out[i] = out[i][:at] + behindAll(out[i], has) + out[i][at:]
 		}
 	}
 	return out

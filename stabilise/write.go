@@ -123,11 +123,19 @@ func (w *writer) moveMarks(h *holder, gone []bool) {
 		switch {
 		case !gone[i]:
 			last, marked = i, mark != ""
-		case mark != "" && last >= 0 && !marked:
-			w.insert(ends(h.parts[last])-1, ","+mark)
+		case mark != "" && last >= 0 && !marked && h.parts[last].IsObject():
+			w.insert(ends(h.parts[last])-1, behindAll(h.parts[last].Raw, mark))
 			marked = true
 		}
 	}
+}
+
+// behindAll returns a member as it is written behind the others of an object.
+func behindAll(object, member string) string {
+	if strings.TrimSpace(object[:len(object)-1]) == "{" {
+		return member
+	}
+	return "," + member
 }
 
 // markOf returns the first mark of an object, as it is written there.
