@@ -93,6 +93,14 @@ func TestLintFix(t *testing.T) {
 	if len(text) != len(lintTools) || lines[0] != lines[1] || !strings.Contains(lines[0], `"maximum":1.50,"type":"number"`) {
 		t.Errorf("%s", text)
 	}
+	link, behind := filepath.Join(t.TempDir(), "link.jsonl"), lintFile(t, "tools.jsonl", lintTools)
+	if err := os.Symlink(behind, link); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = run(t, "lint", "--fix", link)
+	if fixed, err := os.ReadFile(behind); err != nil || string(fixed) != string(text) {
+		t.Errorf("%v: behind a link: %s", err, fixed)
+	}
 	bodies := lintFile(t, "requests.jsonl", lintBodies)
 	_, _ = run(t, "lint", "--fix", bodies)
 	if text, err := os.ReadFile(bodies); err != nil || string(text) != lintBodies {

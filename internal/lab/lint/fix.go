@@ -25,6 +25,9 @@ func Fix(name string) (changed int, err error) {
 	if !info.Mode().IsRegular() || isTemplate(name) {
 		return 0, fmt.Errorf("%s: want a file of requests", name)
 	}
+	if name, err = filepath.EvalSymlinks(name); err != nil { // a link stays one
+		return 0, err
+	}
 	fix := fixLines
 	if whole, err := isValue(name); err != nil {
 		return 0, err
