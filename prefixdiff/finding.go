@@ -131,8 +131,8 @@ func (r *Request) Nearest() (number, tokens int, ok bool) {
 	return int(pairs[first].number), r.common, true
 }
 
-// continued reports whether the prompt is the next turn of an earlier one, whose prompt it begins with. What its messages have in common with
-// those of other conversations is no loss then.
+// continued reports whether the prompt is the next turn of an earlier one, whose prompt it begins with. What its messages have in common
+// with those of other conversations is no loss then.
 func continued(pairs []*pair) bool {
 	return slices.ContainsFunc(pairs, func(c *pair) bool {
 		n := len(c.a)

@@ -152,7 +152,11 @@ func TestLintIndentedJSON(t *testing.T) {
 	if !strings.Contains(out, want) || !strings.Contains(out, "2 requests, 1 finding, 18 tokens lost") {
 		t.Errorf("%s\nwant %s", out, want)
 	}
-	if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "a.json: prefixdiff: no messages") {
+	if err == nil || exitStatus(err) != 1 {
+		t.Errorf("%v: JSON of another kind is no error in a folder", err)
+	}
+	if _, err := run(t, "lint", filepath.Join(dir, "a.json")); err == nil || strings.Count(err.Error(), "\n") > 0 ||
+		!strings.Contains(err.Error(), "a.json: prefixdiff: no messages") {
 		t.Errorf("%v, want one error about a.json", err)
 	}
 	tools := strings.SplitAfter(lintTools, "\n")
@@ -181,6 +185,7 @@ func TestLintFolder(t *testing.T) {
 	rules := strings.Repeat("Answer every question about the garden in one short sentence.\n", 9)
 	for name, text := range map[string]string{
 		"a.golden": "Be brief.\nIt is 04:14:05.\n" + rules, "b.golden": "Be brief.\nIt is 04:15:11.\n" + rules, "c.png": "no",
+		"package.json": `{"name":"garden"}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // tools. missed is called, on the goroutine of the call, if the prompt was not in the engine's cache as far as it could have been; with
 // cached tokens in the answer, what the engine had all the same counts, too. Several wrappers may have one index, if their engine shares
 // one cache. The places in findings are like those of an OpenAI body: messages[0].content[0].text. The index keeps hashes alone, unless
-// it was made to keep texts.
+// it was made to keep texts. [prefixdiff.Recent] keeps the last findings: its Add is such a function.
 func WithDiagnosis(index *prefixdiff.Index, missed func(context.Context, prefixdiff.Finding)) Option {
 	return func(s *settings) {
 		if index != nil && missed != nil {

@@ -86,7 +86,7 @@ func (l *linter) path(name string, in io.Reader) error {
 		return l.template(name)
 	}
 	if whole, err := isValue(name); err != nil || whole {
-		return errors.Join(err, l.prompts([]string{name}))
+		return errors.Join(err, l.prompts([]string{name}, false))
 	}
 	return l.file(name)
 }
@@ -148,14 +148,14 @@ func (l *linter) folder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return l.prompts(prompts)
+	return l.prompts(prompts, true)
 }
 
 // maxPrompt is the largest golden prompt that is read, in bytes.
 const maxPrompt = 16 << 20
 
-// prompts compares golden prompts, each a file: a text, or a request body.
-func (l *linter) prompts(names []string) error {
+// prompts compares golden prompts, each a file: a text, or a request body. In a folder, JSON that is no request is passed over.
+func (l *linter) prompts(names []string, folder bool) error {
 	var read []string // by number
 	x, err := prefixdiff.New(prefixdiff.Config{MaxBytes: l.opt.MaxBytes, KeepTexts: true})
 	if err != nil {
@@ -176,6 +176,8 @@ func (l *linter) prompts(names []string) error {
 		}
 		p, err := prefixdiff.Parse(text)
 		switch {
+		case folder && errors.Is(err, prefixdiff.ErrUnknown) && isJSON(name):
+			continue
 		case err != nil && isJSON(name):
 			l.bad(fmt.Errorf("%s: %w", name, err))
 			continue
