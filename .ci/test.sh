@@ -35,7 +35,7 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
-run() { go test -json -timeout 10m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
+run() { go test -json -timeout 20m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
 
 # What only measures, with one goroutine, is skipped under the race detector and runs afterwards without it.
 list=(-again "needs a run without the race detector" -list "$tmp/again")
