@@ -1,6 +1,8 @@
 package prefixdiff
 
 import (
+	"fmt"
+
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
@@ -30,6 +32,15 @@ const (
 	Media                 // an image, a sound or a file
 	Opaque                // anything else, compared as bytes
 )
+
+// String returns a kind as it is written in messages.
+func (k Kind) String() string {
+	names := [...]string{"text", "setting", "function", "schema", "arguments", "name", "identifier", "media", "other"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Kind(%d)", k)
+}
 
 // Part is a piece of a prompt. Parts stand in the order in which engines read them: settings, schema, tools, system text, messages.
 type Part struct {

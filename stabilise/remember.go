@@ -66,7 +66,7 @@ type entry struct {
 	owner    string // the name of its conversation
 }
 
-// maxVariants bounds how many requests that end alike are told apart, so that each is sent again as it was sent before.
+// maxVariants bounds how many requests that end alike are distinguished, so that each is sent again as it was sent before.
 const maxVariants = 4
 
 // weigh returns what an entry takes without its links, which several entries may have.

@@ -23,7 +23,7 @@ func asking(clock, memory string, messages ...string) []byte {
 	return []byte(b + "]}")
 }
 
-// Conversations that begin alike cannot be told apart without a name: neither gets the other's memories, and of two times none is taken.
+// Conversations that begin alike cannot be distinguished without a name: neither gets the other's memories, and of two times none is taken.
 func TestAlike(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		s := newStabiliser(t, all(stabilise.PlaceSystem))
@@ -51,7 +51,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// The user that a body names tells conversations apart as a name does.
+// The user that a body names distinguishes conversations as a name does.
 func TestUserInBody(t *testing.T) {
 	for api, user := range map[stabilise.API]string{
 		stabilise.Chat: `"user":%q`, stabilise.Responses: `"safety_identifier":%q`, stabilise.Messages: `"metadata":{"user_id":%q}`,
