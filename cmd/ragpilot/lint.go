@@ -102,7 +102,7 @@ func runLint(cmd *cobra.Command, names []string, f lintFlags) error {
 	lost := map[prefixdiff.Cause]*loss{}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	summary, err := lint.Run(names, cmd.InOrStdin(), f.opt, func(found lint.Finding) error {
+	summary, err := lint.Run(cmd.Context(), names, cmd.InOrStdin(), f.opt, func(found lint.Finding) error {
 		l := lost[found.Cause]
 		if l == nil {
 			l = &loss{}

@@ -179,6 +179,17 @@ func TestLintTemplate(t *testing.T) {
 	}
 }
 
+// TestLintLongLine: the error names the line.
+func TestLintLongLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a line of 64 MiB")
+	}
+	path := lintFile(t, "long.jsonl", lintBody("04:14:05", "")+strings.Repeat("a", 64<<20+1))
+	if _, err := run(t, "lint", path); err == nil || !strings.Contains(err.Error(), "long.jsonl: line 2: longer than 67108864 bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestLintFolder: prompts of a folder are compared with each other.
 func TestLintFolder(t *testing.T) {
 	dir := t.TempDir()

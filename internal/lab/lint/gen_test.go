@@ -79,7 +79,7 @@ func TestMany(t *testing.T) {
 		}
 		f.Close()
 	}
-	s, err := lint.Run([]string{name}, nil, lint.Options{}, func(lint.Finding) error { return nil })
+	s, err := lint.Run(t.Context(), []string{name}, nil, lint.Options{}, func(lint.Finding) error { return nil })
 	if err != nil || s.Requests != n {
 		t.Fatalf("%+v %v", s, err)
 	}

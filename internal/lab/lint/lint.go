@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ type Summary struct {
 
 // linter is a check under way.
 type linter struct {
+	ctx     context.Context
 	opt     Options
 	summary Summary
 	report  func(Finding) error
@@ -58,12 +60,13 @@ type linter struct {
 // Run checks files and folders, and reports each finding in the order of the requests. A file whose name ends in .jsonl, .ndjson,
 // .json, .log or none of the endings below has a request body in each line; one of .tmpl, .gotmpl, .tpl or .gohtml is a Go template;
 // in folders, files of .txt, .md, .prompt and .golden are prompts. A .json file that is one value is one request, on however many lines,
-// and counts as a prompt. The name "-" is in. Lines that are no requests are in the summary; an error is one of reading, or of report.
-func Run(names []string, in io.Reader, opt Options, report func(Finding) error) (Summary, error) {
+// and counts as a prompt. The name "-" is in. Lines that are no requests are in the summary; an error is one of reading, of ctx
+// or of report.
+func Run(ctx context.Context, names []string, in io.Reader, opt Options, report func(Finding) error) (Summary, error) {
 	if opt.MaxBytes == 0 {
 		opt.MaxBytes = defaultBytes
 	}
-	l := &linter{opt: opt, report: report}
+	l := &linter{ctx: ctx, opt: opt, report: report}
 	for _, name := range names {
 		if err := l.path(name, in); err != nil {
 			return l.summary, err
@@ -82,6 +85,13 @@ func (l *linter) path(name string, in io.Reader) error {
 		return err
 	case info.IsDir():
 		return l.folder(name)
+	case !info.Mode().IsRegular(): // such as a pipe: it can be read once only
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return l.stream(f)
 	case isTemplate(name):
 		return l.template(name)
 	}

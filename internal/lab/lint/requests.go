@@ -114,6 +114,9 @@ func (l *linter) lines(name string, in io.Reader, x *prefixdiff.Index, insert fu
 	s := &scanner{in: bufio.NewReaderSize(in, 1<<20)}
 	requests := 0
 	for {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
 		batch, err := s.batch()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -184,7 +187,7 @@ func (s *scanner) batch() ([]request, error) {
 	size := 0
 	for len(batch) < batchSize && size < keptBytes/2 {
 		body, n, err := s.next()
-		if n > 0 {
+		if n > 0 && (err == nil || errors.Is(err, io.EOF)) {
 			s.line++
 			from := s.at
 			s.at += int64(n)
