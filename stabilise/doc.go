@@ -22,8 +22,8 @@
 // # Whose lines
 //
 // Conversations that begin alike cannot be distinguished by their messages. The time of another conversation does no harm; memories and
-// lines that the operator has declared could. So without a name of the conversation or of the user these are only repeated in earlier turns if
-// this request has the same text in its own system text.
+// lines that the operator has declared could. So without a name of the conversation or of the user these are only repeated in earlier turns
+// if this request has the same text in its own system text.
 //
 // # Trust
 //
