@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
 	"github.com/ragpilot/ragpilot/contextpilot/internal/online"
+	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 )
 
 // bestOptions configures the policy `best`. The zero value is what the name stands for.
@@ -26,7 +26,7 @@ type bestOptions struct {
 //
 // The path is the one with the largest worth of its resident tokens and of the future that it leaves open: a path
 // that runs through blocks which likely futures lack hides everything behind it from them. Futures and the
-// arrangement of the rest: package contextpilot/internal/online. Offline: package contextpilot/internal/offline.
+// arrangement of the rest: package contextpilot/internal/online. Offline: package internal/prompt/offline.
 type best struct {
 	opt     bestOptions
 	history *online.History
@@ -145,7 +145,7 @@ func (b *best) Peek(dst []int, q Query) (order []int, familiar int) {
 	return dst, b.history.Familiar(b.aside)
 }
 
-// OrderBatch merges the requests bottom-up, see package contextpilot/internal/offline. Blocks behind the last shared one stand as
+// OrderBatch merges the requests bottom-up, see package internal/prompt/offline. Blocks behind the last shared one stand as
 // retrieved.
 func (b *best) OrderBatch(ctx context.Context, qs []Query) (orders [][]int, schedule []int, groups [][]int, err error) {
 	n := numbering{of: map[Key]int32{}}

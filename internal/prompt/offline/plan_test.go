@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
+	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
+	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 )
 
 // generate draws n requests of k blocks. Each has one of n/50 topics, whose list of blocks is drawn from a pool of

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ragpilot/ragpilot/contextpilot/internal/offline"
+	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 )
 
 // Four requests of blocks 0 to 4, in the order retrieved. The first three share block 2, two of them also block 0.
