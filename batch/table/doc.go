@@ -1,0 +1,41 @@
+// Package table reads and writes the tables of offline jobs: CSV, TSV, JSON lines, OpenAI batch files, and the results of SQL
+// queries on SQLite and PostgreSQL.
+//
+//	t, err := table.Open(ctx, "people.csv", table.Options{})
+//	defer t.Close()
+//	summary, err := t.Check(ctx) // the first problem in the whole table, before anything is done with it
+//	for row, err := range t.Rows(ctx) { ... }
+//
+// A table is read row by row, as often as wanted, and every pass gives the same rows. A file that changes between two passes, or while it
+// is read, is reported as [ErrChanged]: its size, its time of change and its identity are compared. Standard input and the result of a
+// query can be read only once, so they are copied to a temporary file first.
+//
+// # Cells
+//
+// A cell is a text in UTF-8. Its text is exact, and the same value always has the same text:
+//
+//   - CSV, TSV: the bytes of the field without its quotes; \r\n inside of quotes stays \r\n. There is no NULL. An empty line is skipped; in
+//     a table with one column it is a row with an empty cell.
+//   - JSON lines: a string without its quotes and escapes; null and a missing member are NULL; of all else, nested values also, the JSON as
+//     it stands. The columns are the members of all lines, in the order in which they first appear; [Open] reads the file for that.
+//   - Integers and decimals: all digits. Floating point: the shortest decimal that reads back as the same number; NaN, Infinity, -Infinity.
+//   - Booleans: true, false.
+//   - PostgreSQL: what the server writes, with time zone UTC and ISO dates. SQLite: the value as it is stored, whatever the column's
+//     declared type.
+//   - Binary values (bytea, BLOB): base64.
+//
+// Text that is not UTF-8 and NUL characters are refused in every format, and so are empty and repeated names of columns, rows whose
+// number of fields is not that of the header, and cells and rows that are too large. An [*Error] names the source, the place, the column
+// and the value. A table with a header and no rows is a table; a file without any bytes is not.
+//
+// Memory is bounded by the largest row, [Options.MaxRow]; [Table.Check] needs more for OpenAI batch input.
+//
+// # Queries
+//
+// A query must be one statement that only reads. On PostgreSQL it runs in a read-only transaction, on SQLite on a file that is opened
+// read-only. [Open] runs it once.
+//
+// # Output
+//
+// [Create], [CreateResults] and [CreateFailures] write files that are complete, or not there at all.
+package table
