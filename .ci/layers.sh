@@ -38,6 +38,9 @@ expect internal/sidecar/proxy proxy "$module/internal/lab/trace"
 expect memory memory "$module/internal/testkit"
 expect ragpilottest ragpilottest "$module/contextpilot"
 expect prefixdiff prefixdiff "$module/contextpilot"
+expect batch/table table "$module/engines"
+expect batch/table table github.com/qdrant/go-client/qdrant
+expect batch batch github.com/jackc/pgx/v5
 expect examples/batch main "$module/internal/prompt/tokens"
 
 # Adapters are modules of their own, which the rules above do not cover.

@@ -42,8 +42,8 @@ index, reorder, dedup, annotate. Every flag can also be set as RAGPILOT_<FLAG>, 
 			return flagsFromEnv(cmd.Flags(), os.LookupEnv)
 		},
 	}
-	root.AddCommand(newBench(), newBounds(), newCache(), newChat(), newCompress(), newDemo(), newDoctor(), newEngine(), newEval(), newHealth(),
-		newLint(), newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
+	root.AddCommand(newBatch(), newBench(), newBounds(), newCache(), newChat(), newCompress(), newDemo(), newDoctor(), newEngine(),
+		newEval(), newHealth(), newLint(), newMemory(), newModel(), newPlan(), newReplay(), newServe(), newTrace(), newVersion(), newWarm())
 	return root
 }
 

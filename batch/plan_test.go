@@ -1,0 +1,98 @@
+package batch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/batch/table"
+)
+
+func open(t *testing.T, csv string) *table.Table {
+	t.Helper()
+	in, err := table.Open(t.Context(), "-", table.Options{Format: table.CSV, Stdin: strings.NewReader(csv)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+// TestPlan checks for tables with few values that each row is answered once, that each request has every column once, that only equal rows
+// share a request, and that the totals are those of the written plan.
+func TestPlan(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		columns := []string{"a", "b", "c"}
+		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy", "12.5", "12.7"}), 3, 3), 0, 30).Draw(r, "rows")
+		var csv strings.Builder
+		csv.WriteString(strings.Join(columns, ",") + "\n")
+		for _, row := range rows {
+			csv.WriteString(strings.Join(row, ",") + "\n")
+		}
+		o := batch.Options{
+			Order: rapid.SampledFrom([]batch.Order{"", batch.PerRow, batch.Fixed, batch.AsIs}).Draw(r, "order"),
+			Cells: rapid.SampledFrom([]batch.Cells{"", batch.Labelled, batch.Values}).Draw(r, "cells"),
+		}
+		p, err := batch.NewPlan(t.Context(), open(t, csv.String()), o)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer p.Close()
+		var out bytes.Buffer
+		if err := p.Write(&out); err != nil {
+			r.Fatal(err)
+		}
+		answered, requests := make([]bool, len(rows)), 0
+		for line := range strings.Lines(out.String()) {
+			var q batch.Request
+			if err := json.Unmarshal([]byte(line), &q); err != nil {
+				r.Fatal(err)
+			}
+			requests++
+			if len(q.Rows) == 0 {
+				q.Rows = []int{q.Row}
+			}
+			for _, i := range q.Rows {
+				if answered[i] || !slices.Equal(rows[i], rows[q.Row]) {
+					r.Fatalf("row %d is answered twice, or by another row: %s", i, line)
+				}
+				answered[i] = true
+			}
+			if o.Order == batch.AsIs && !slices.Equal(q.Columns, columns) || !slices.Equal(slices.Sorted(slices.Values(q.Columns)), columns) {
+				r.Fatalf("columns of %s", line)
+			}
+		}
+		total := p.Totals()
+		if slices.Contains(answered, false) || total.Rows != len(rows) || total.Requests != requests {
+			r.Fatalf("answered %v, totals %+v, %d requests", answered, total, requests)
+		}
+		if total.Saved < total.FileOrder || total.Saved > total.Bound || total.Bound > total.Bytes {
+			r.Fatalf("totals %+v", total)
+		}
+	})
+}
+
+func TestPlanRefuses(t *testing.T) {
+	for _, c := range []struct {
+		csv  string
+		o    batch.Options
+		want string
+	}{
+		{"a,b\n1,2\n", batch.Options{Order: "sideways"}, `order "sideways": want per-row, fixed or as-is`},
+		{"a,b\n1,2\n", batch.Options{Cells: "bare"}, `cells "bare": want labelled or values`},
+		{"a,b\n1,2\n1\n", batch.Options{}, "line 3"},
+	} {
+		p, err := batch.NewPlan(t.Context(), open(t, c.csv), c.o)
+		if err == nil {
+			p.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c, err, c.want)
+		}
+	}
+}
