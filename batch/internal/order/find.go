@@ -10,6 +10,7 @@ type finder struct {
 	deep   int32   // bytes of best that are in the trie
 	whole  int32   // bytes of all units
 	visits int
+	limit  int // of visits; 0: mostVisits
 }
 
 // mostVisits bounds the places looked at for one row.
@@ -17,7 +18,10 @@ const mostVisits = 2000
 
 // find fills best and deep.
 func (f *finder) find(units []int32) {
-	f.units, f.path, f.best, f.deep, f.whole, f.visits = units, f.path[:0], f.best[:0], 0, 0, mostVisits
+	f.units, f.path, f.best, f.deep, f.whole, f.visits = units, f.path[:0], f.best[:0], 0, 0, f.limit
+	if f.limit == 0 {
+		f.visits = mostVisits
+	}
 	f.used = append(f.used[:0], make([]bool, len(units))...)
 	for _, u := range units {
 		f.whole += int32(len(f.t.text[u]))

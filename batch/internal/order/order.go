@@ -1,4 +1,3 @@
-// Package order orders the rows of a table, and the cells within each row, so that prompts share the longest prefixes.
 package order
 
 import "iter"

@@ -3,7 +3,10 @@ package order
 import (
 	"cmp"
 	"context"
+	"errors"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/offline"
 )
@@ -14,30 +17,91 @@ type part struct {
 	sets [][]int32 // by row: its units as given
 }
 
-// plan returns the units of each row in prompt order.
-func (p *part) plan(ctx context.Context, effort int) ([][]int32, error) {
-	given := cloneOrders(p.sets)
-	best := newTrie(p.text, given)
-	best.fill()
-	try := func(orders [][]int32) {
-		t := newTrie(p.text, orders)
-		t.fill()
-		if t.cost < best.cost {
-			best = t
-		}
-	}
-	merged, err := p.merge(ctx)
+// smallCells is the number of cells up to which the search starts from several orders.
+const smallCells = 60_000
+
+// plan returns the units of each row in prompt order. alone: on one core.
+func (p *part) plan(ctx context.Context, effort int, alone bool) ([][]int32, error) {
+	starts, err := p.starts(ctx, alone)
 	if err != nil {
 		return nil, err
 	}
-	try(merged)
-	if columns, ok := p.columns(); ok {
-		try(p.fixed(columns))
+	cells := 0
+	for _, s := range p.sets {
+		cells += len(s)
 	}
-	if err := newSearch(ctx, best, 0, effort).run(); err != nil {
+	most := 1
+	if !alone && effort >= 0 && cells <= smallCells {
+		most = 4
+		effort /= 2
+	}
+	starts = starts[:min(most, len(starts))]
+	errs := make([]error, len(starts))
+	jobs := make(chan int, len(starts))
+	for i := range starts {
+		jobs <- i
+	}
+	close(jobs)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(starts)) {
+		wg.Go(func() {
+			for i := range jobs {
+				errs[i] = newSearch(ctx, starts[i], uint64(i), effort).run()
+			}
+		})
+	}
+	wg.Wait()
+	best := slices.MinFunc(starts, func(a, b *trie) int { return cmp.Compare(a.cost, b.cost) })
+	return best.order, errors.Join(errs...)
+}
+
+// starts returns the tries of several orders, the smallest first.
+func (p *part) starts(ctx context.Context, alone bool) ([]*trie, error) {
+	makers := []func() ([][]int32, error){
+		func() ([][]int32, error) { return p.merge(ctx) },
+		func() ([][]int32, error) { return cloneOrders(p.sets), nil },
+	}
+	if columns, ok := p.columns(); ok && columns > 1 {
+		makers = append(makers, func() ([][]int32, error) { return p.fixed(columns), nil })
+		for _, g := range []greedy{{stop: 100_000, rowStop: 4, kidStop: 2}, {rowStop: 4, kidStop: 2}, {}} {
+			makers = append(makers, func() ([][]int32, error) {
+				h := newGreedy(p, columns)
+				h.stop, h.rowStop, h.kidStop = g.stop, g.rowStop, g.kidStop
+				return h.orders(columns), nil
+			})
+		}
+	}
+	if alone && len(makers) > 3 {
+		makers = makers[:3]
+	}
+	tries, errs := make([]*trie, len(makers)), make([]error, len(makers))
+	jobs := make(chan int, len(makers))
+	for i := range makers {
+		jobs <- i
+	}
+	close(jobs)
+	workers := min(runtime.GOMAXPROCS(0), len(makers))
+	if alone {
+		workers = 1
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range jobs {
+				orders, err := makers[i]()
+				if errs[i] = err; err == nil {
+					tries[i] = newTrie(p.text, orders)
+					tries[i].fill()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return best.order, nil
+	slices.SortStableFunc(tries, func(a, b *trie) int { return cmp.Compare(a.cost, b.cost) })
+	return tries, nil
 }
 
 // fill inserts all rows.
