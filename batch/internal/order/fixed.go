@@ -5,11 +5,7 @@ import (
 	"slices"
 )
 
-// The search for the best order of columns.
-const (
-	beam       = 6      // sets of columns looked at for each size
-	fixedCells = 40_000 // rows times columns looked at
-)
+const beam = 6 // sets of columns looked at for each size
 
 // fixed returns orders with the same order of columns for all rows.
 func (p *part) fixed(columns int) [][]int32 {
@@ -46,13 +42,16 @@ func (p *part) columnOrder(columns int) []int {
 		}
 		slices.SortFunc(sorted[c], func(a, b int32) int { return cmp.Compare(rank[p.sets[a][c]], rank[p.sets[b][c]]) })
 	}
-	level := []leg{{group: make([]int32, rows), count: 1}}
-	for len(level[0].order) < columns {
+	level, best := []leg{{group: make([]int32, rows), count: 1}}, leg{saved: -1}
+	for len(level) > 0 {
 		var next []leg
 		at := map[uint64]int{}
 		for _, l := range level {
-			if int(l.count) == rows {
-				return l.finish(columns)
+			if int(l.count) == rows || len(l.order) == columns { // more columns save nothing
+				if l.saved > best.saved {
+					best = l
+				}
+				continue
 			}
 			for c := range columns {
 				if slices.Contains(l.order, c) {
@@ -73,7 +72,7 @@ func (p *part) columnOrder(columns int) []int {
 		slices.SortStableFunc(next, func(a, b leg) int { return cmp.Compare(b.saved, a.saved) })
 		level = next[:min(beam, len(next))]
 	}
-	return level[0].order
+	return best.finish(columns)
 }
 
 func (l leg) finish(columns int) []int {
