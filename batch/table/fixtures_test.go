@@ -58,3 +58,15 @@ func dump(t testing.TB, table *Table) string {
 	}
 	return b.String()
 }
+
+// firstError returns the error of opening and checking.
+func firstError(t testing.TB, source string, opts Options) error {
+	t.Helper()
+	table, err := Open(t.Context(), source, opts)
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	_, err = table.Check(t.Context())
+	return err
+}

@@ -112,14 +112,22 @@ func (t *Table) selectRows(ctx context.Context, conn *sql.Conn, query string, w 
 	return nil
 }
 
-// sqliteColumns returns the names of a query's columns.
-func sqliteColumns(ctx context.Context, conn *sql.Conn, query string) ([]string, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT * FROM ("+query+"\n) LIMIT 0")
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrQuery, err)
+// sqliteColumns returns the names of a query's columns. As the source of another query it is known to be one that reads; that one would
+// change names that are there twice, so they are read from the query itself.
+func sqliteColumns(ctx context.Context, conn *sql.Conn, query string) (columns []string, err error) {
+	for _, text := range []string{"SELECT * FROM (" + query + "\n) LIMIT 0", query} {
+		rows, err := conn.QueryContext(ctx, text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrQuery, err)
+		}
+		if columns, err = rows.Columns(); err == nil && text != query {
+			err = rows.Err()
+		}
+		if err = errors.Join(err, rows.Close()); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrQuery, err)
+		}
 	}
-	columns, err := rows.Columns()
-	return columns, errors.Join(err, rows.Err(), rows.Close())
+	return columns, nil
 }
 
 // value adds a value of SQLite to a row.

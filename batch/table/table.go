@@ -50,7 +50,6 @@ type Row struct {
 
 	nulls []bool // one a column; nil: no cell is NULL
 	raw   []byte // CSV: the record without its line end; JSONL: the object
-	inner any    // the row as the library of the format has it
 }
 
 // Place returns where the row stands, for people: "line 12" or "row 11". Lines and rows count from 1.
@@ -69,9 +68,6 @@ func (r *Row) Clone() Row {
 	out := *r
 	out.Cells, out.nulls = slices.Clone(r.Cells), slices.Clone(r.nulls)
 	out.Body, out.raw = slices.Clone(r.Body), slices.Clone(r.raw)
-	if c, ok := r.inner.(interface{ clone() any }); ok {
-		out.inner = c.clone()
-	}
 	return out
 }
 

@@ -31,7 +31,7 @@ type encoder interface {
 }
 
 // Create begins an output that has the rows of a table, each with cells of more columns. The file appears when [Writer.Commit] returns
-// without an error; until then it is a temporary file beside it.
+// without an error; until then it is a temporary file beside it. Only its owner may read it.
 //
 // The format goes by the name. Each format can be written from a table of the same format: CSV and TSV records and the members of
 // JSON objects stay as they are in the input, byte for byte. CSV, TSV and JSON lines can be written from all tables
