@@ -64,7 +64,7 @@ type Totals struct {
 	Bytes     int64 // of all rows
 	Saved     int64 // of these, what the plan saves: shared prefixes, and rows that another row's prompt answers
 	FileOrder int64 // what the table as it is saves
-	Bound     int64 // no plan can save more
+	Bound     int64 // no plan can save more; with Values an estimate
 }
 
 // Request is one prompt of a plan.

@@ -50,6 +50,9 @@ URL of a PostgreSQL database. No prompt is sent.`,
 
 func (f *batchPlanFlags) run(cmd *cobra.Command, source string) (err error) {
 	ctx := cmd.Context()
+	if sameFile(source, f.out) {
+		return fmt.Errorf("--out %s: it is the table", f.out)
+	}
 	t, err := table.Open(ctx, source, table.Options{Format: table.Format(f.format), Query: f.query, Stdin: cmd.InOrStdin()})
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func (f *batchPlanFlags) run(cmd *cobra.Command, source string) (err error) {
 	defer func() { err = errors.Join(err, p.Close()) }()
 	switch f.out {
 	case "":
-		return printTotals(cmd.OutOrStdout(), p.Totals())
+		return f.print(cmd.OutOrStdout(), p.Totals())
 	case "-":
 		err = p.Write(cmd.OutOrStdout())
 	default:
@@ -74,13 +77,17 @@ func (f *batchPlanFlags) run(cmd *cobra.Command, source string) (err error) {
 	if err != nil {
 		return err
 	}
-	return printTotals(cmd.ErrOrStderr(), p.Totals())
+	return f.print(cmd.ErrOrStderr(), p.Totals())
 }
 
-// printTotals prints what a plan saves.
-func printTotals(w io.Writer, t batch.Totals) error {
+// print prints what a plan saves.
+func (f *batchPlanFlags) print(w io.Writer, t batch.Totals) error {
+	bound := "no plan saves more than"
+	if batch.Cells(f.cells) == batch.Values { // the bytes of one cell may be those of two others
+		bound = "estimated upper bound"
+	}
 	share := func(n int64) float64 { return 100 * float64(n) / float64(max(t.Bytes, 1)) }
-	_, err := fmt.Fprintf(w, "%s, %s, %d bytes of cells\nsaved: %.1f%% (in the order of the table %.1f%%; no plan saves more than %.1f%%)\n",
-		quantity(t.Rows, "row"), quantity(t.Requests, "request"), t.Bytes, share(t.Saved), share(t.FileOrder), share(t.Bound))
+	_, err := fmt.Fprintf(w, "%s, %s, %d bytes of cells\nsaved: %.1f%% (in the order of the table %.1f%%; %s %.1f%%)\n",
+		quantity(t.Rows, "row"), quantity(t.Requests, "request"), t.Bytes, share(t.Saved), share(t.FileOrder), bound, share(t.Bound))
 	return err
 }

@@ -38,6 +38,7 @@ func TestBatchPlan(t *testing.T) {
 	}{
 		{[]string{csv, "--columns", "random"}, `order "random"`},
 		{[]string{csv, "--format", "xml"}, "xml"},
+		{[]string{csv, "--out", csv}, "it is the table"},
 		{[]string{filepath.Join(dir, "absent.csv")}, "absent.csv"},
 	} {
 		if out, err := run(c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
