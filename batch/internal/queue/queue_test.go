@@ -1,0 +1,231 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/batch/internal/queue"
+)
+
+func TestAllAnswered(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "all", requests(20, 50))
+		if job.State != queue.Running || job.Requests != 1000 || job.Subtrees != 20 || job.Rows != 1000 || string(job.Spec) != `{"model":"m"}` {
+			t.Fatalf("%+v", job)
+		}
+		work(t, q, queue.WorkerOptions{Lanes: 1, Do: e.do})
+		job = wait(t, q, job)
+		complete(t, q, job, 1000)
+		for i, name := range e.order {
+			if want := fmt.Sprint(job.ID, "/", i); name != want {
+				t.Fatalf("call %d was %s, want %s", i, name, want)
+			}
+		}
+		again, err := q.Job(t.Context(), fmt.Sprint(job.ID))
+		if all, err2 := q.Jobs(t.Context()); err != nil || err2 != nil || len(all) != 1 || all[0].Ended != again.Ended || again.Ended.IsZero() {
+			t.Errorf("%+v, %+v, %v, %v", again, all, err, err2)
+		}
+		if err := q.Delete(t.Context(), job.ID); err != nil {
+			t.Error(err)
+		}
+		if _, err := q.Job(t.Context(), "all"); !errors.Is(err, queue.ErrNotFound) {
+			t.Errorf("a deleted job: %v", err)
+		}
+	})
+}
+
+// Several workers on one database do each request once, and those of a subtree in their order.
+func TestManyWorkers(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		e := newEngine()
+		q := open(t, dsn)
+		job := create(t, q, "many", requests(60, 20))
+		for range 4 {
+			work(t, open(t, dsn), queue.WorkerOptions{Lanes: 3, Do: e.do})
+		}
+		wait(t, q, job)
+		complete(t, q, job, 1200)
+		last := map[int]int{}
+		for _, name := range e.order {
+			var id, seq int
+			if _, err := fmt.Sscanf(name, "%d/%d", &id, &seq); err != nil {
+				t.Fatal(err)
+			}
+			if e.calls[name] != 1 {
+				t.Errorf("request %d was called %d times", seq, e.calls[name])
+			}
+			if before, ok := last[seq/20]; ok && seq != before+1 {
+				t.Errorf("request %d came after %d", seq, before)
+			}
+			last[seq/20] = seq
+		}
+	})
+}
+
+func TestPauseResumeCancel(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "pause", requests(10, 100))
+		slow := func(ctx context.Context, s queue.Subtree) error {
+			for i := range s.Requests {
+				select {
+				case <-s.Stop:
+					return nil
+				case <-time.After(10 * time.Millisecond):
+				}
+				if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		work(t, q, queue.WorkerOptions{Lanes: 2, Do: slow})
+		quiet := func() (calls int) {
+			eventually(t, "quiet", func() bool {
+				calls = e.count()
+				time.Sleep(300 * time.Millisecond)
+				return e.count() == calls
+			})
+			if calls > 500 {
+				t.Errorf("%d calls: nothing was stopped", calls)
+			}
+			if p, err := q.Progress(t.Context(), job.ID); err != nil || p.Done != calls {
+				t.Errorf("%d calls, %+v, %v", calls, p, err)
+			}
+			return calls
+		}
+		eventually(t, "the first calls", func() bool { return e.count() > 10 })
+		if err := q.Pause(t.Context(), job.ID, "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		calls := quiet()
+		if found, err := q.Job(t.Context(), "pause"); err != nil || found.State != queue.Paused || found.Reason != "lunch" {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if err := q.Resume(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "calls after Resume", func() bool { return e.count() > calls+10 })
+		if err := q.Cancel(t.Context(), job.ID, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		quiet()
+		if err := q.Resume(t.Context(), job.ID); !errors.Is(err, queue.ErrState) || !strings.Contains(err.Error(), "cancelled") {
+			t.Errorf("Resume of a cancelled job: %v", err)
+		}
+		for name, n := range e.calls {
+			if n != 1 {
+				t.Errorf("request %s was called %d times", name, n)
+			}
+		}
+		first := map[int]bool{} // those that were stopped go on before others start
+		for _, name := range e.order[:calls+20] {
+			var id, seq int
+			_, _ = fmt.Sscanf(name, "%d/%d", &id, &seq)
+			first[seq/100] = true
+		}
+		if len(first) != 2 {
+			t.Errorf("after Resume the calls were of subtrees %v, want two", first)
+		}
+	})
+}
+
+// A job whose loading fails leaves nothing, and its name is free.
+func TestLoadFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q := open(t, dsn)
+		broken := errors.New("line 6000: no such column")
+		for name, test := range map[string]struct {
+			at   int
+			with queue.Request
+			err  error
+			want string
+		}{
+			"source": {6000, queue.Request{}, broken, "line 6000"},
+			"gap":    {6000, queue.Request{Seq: 6001, Subtree: 60}, nil, "request 6000: Seq = 6001, want 6000"},
+			"back":   {6000, queue.Request{Seq: 6000, Subtree: 58}, nil, "request 6000: Subtree = 58, want 59 or 60"},
+			"twice":  {6000, queue.Request{Seq: 6000, Subtree: 60, Rows: []int{5}}, nil, "request 6000: row 5 belongs to an earlier request as well"},
+			"minus":  {6000, queue.Request{Seq: 6000, Subtree: 60, Rows: []int{-1}}, nil, "request 6000: row -1"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				_, err := q.Create(t.Context(), queue.NewJob{Name: "load"}, func(yield func(queue.Request, error) bool) {
+					for i := range test.at {
+						if !yield(queue.Request{Seq: i, Subtree: i / 100, Rows: []int{i}}, nil) {
+							t.Error("Create stops early")
+							return
+						}
+					}
+					yield(test.with, test.err)
+				})
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `"load"`) {
+					t.Errorf("%v, want %q", err, test.want)
+				}
+				if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 0 {
+					t.Errorf("%+v are left, %v", jobs, err)
+				}
+			})
+		}
+		create(t, q, "load", requests(1, 1))
+		if _, err := q.Create(t.Context(), queue.NewJob{Name: "load"}, requests(1, 1)); !errors.Is(err, queue.ErrExists) {
+			t.Errorf("a second job with the name: %v", err)
+		}
+		if _, err := q.Create(t.Context(), queue.NewJob{Name: "12"}, requests(1, 1)); err == nil {
+			t.Error("a name may be a number")
+		}
+		empty := create(t, q, "empty", requests(0, 1))
+		if empty.State != queue.Finished {
+			t.Errorf("a job without requests is %s", empty.State)
+		}
+	})
+}
+
+func TestOpenTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				q, err := queue.Open(context.Background(), dsn, queue.Options{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := q.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestOpenErrors(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://ana:hunter2@127.0.0.1:1/none?sslmode=disable&connect_timeout=2", "postgres://ana:hunter2@127.0.0.1:port/none",
+		"", ":memory:", t.TempDir(), t.TempDir() + "/none/jobs.db",
+	} {
+		q, err := queue.Open(t.Context(), dsn, queue.Options{})
+		if err == nil {
+			_ = q.Close()
+		}
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", dsn, err)
+		}
+	}
+}
+
+func TestFileMode(t *testing.T) {
+	path := t.TempDir() + "/jobs.db"
+	create(t, open(t, path), "mode", requests(1, 1))
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
