@@ -41,6 +41,8 @@ expect prefixdiff prefixdiff "$module/contextpilot"
 expect batch/table table "$module/engines"
 expect batch/table table github.com/qdrant/go-client/qdrant
 expect batch batch github.com/jackc/pgx/v5
+expect batch/internal/queue queue "$module/batch/table"
+expect batch/internal/dispatch dispatch github.com/riverqueue/river
 expect examples/batch main "$module/internal/prompt/tokens"
 
 # Adapters are modules of their own, which the rules above do not cover.

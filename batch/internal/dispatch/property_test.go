@@ -1,0 +1,135 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ragpilot/ragpilot/batch/internal/dispatch"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// TestOnce: whatever fails on the way, each call of runs side by side gets one answer, never two, unless its run returns an error.
+func TestOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		faults := []error{
+			engines.ErrUnreachable, status(429, "busy"), status(500, "oops"), fmt.Errorf("%w: cut", engines.ErrInterrupted), status(400, "wrong"),
+		}
+		share := rapid.IntRange(0, 40).Draw(rt, "percent of faults")
+		seed := rapid.Uint64().Draw(rt, "seed")
+		runs := rapid.IntRange(1, 4).Draw(rt, "runs")
+		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
+		concurrency := rapid.IntRange(0, 9).Draw(rt, "concurrency")
+		texts := grow(rt, []int{0}, 3)
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 1))
+			draw := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.IntN(n)
+			}
+			engine := func() engines.Engine {
+				return &fake{script: func(ctx context.Context, req engines.Request, _ int, piece func()) (engines.Response, error) {
+					_ = wait(ctx, time.Duration(draw(1000))*time.Millisecond)
+					fails := draw(100) < share
+					if draw(2) == 0 {
+						piece()
+					}
+					if fails {
+						return engines.Response{}, faults[draw(len(faults))]
+					}
+					_ = wait(ctx, time.Duration(draw(3000))*time.Millisecond)
+					return answer(req), nil
+				}}
+			}
+			all := make([]engines.Engine, replicas)
+			for i := range all {
+				all[i] = engine()
+			}
+			d := newDispatcher(t, dispatch.Config{Concurrency: concurrency}, all...)
+			var group sync.WaitGroup
+			for range runs {
+				group.Go(func() {
+					s := newStore(t)
+					if err := d.Run(t.Context(), calls(texts...), s.add); err == nil && s.len() != len(texts) {
+						t.Errorf("%d answers of %d without an error", s.len(), len(texts))
+					}
+				})
+			}
+			group.Wait()
+			if s := d.Stats(); s.Runs != 0 {
+				t.Errorf("runs are left: %+v", s)
+			}
+			for _, r := range d.Stats().Replicas {
+				if r.InFlight != 0 {
+					t.Errorf("calls are left: %+v", r)
+				}
+			}
+		})
+	})
+}
+
+// TestLearnsConcurrency: an engine that works on capacity calls at a time, and queues the others, gets neither far fewer nor far more.
+func TestLearnsConcurrency(t *testing.T) {
+	for _, capacity := range []int{2, 16, 60} {
+		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				places := make(chan struct{}, capacity)
+				f := &fake{script: func(_ context.Context, req engines.Request, n int, _ func()) (engines.Response, error) {
+					places <- struct{}{}
+					time.Sleep(time.Second + time.Duration(n%7)*10*time.Millisecond)
+					<-places
+					return answer(req), nil
+				}}
+				began := time.Now()
+				d := newDispatcher(t, dispatch.Config{}, f)
+				const n = 4000
+				if err := d.Run(t.Context(), numbered(n), newStore(t).add); err != nil {
+					t.Fatal(err)
+				}
+				best := time.Duration(n/capacity) * 1030 * time.Millisecond
+				limit := d.Stats().Replicas[0].Limit
+				t.Logf("limit %d, most %d, %.2f of the best time", limit, f.most, float64(time.Since(began))/float64(best))
+				if time.Since(began) > best*5/4 || limit > 3*capacity+8 {
+					t.Errorf("limit %d for %d places; %v, best %v", limit, capacity, time.Since(began), best)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkRun is what a dispatcher adds to 500 calls of 32 KB that share most of their text.
+func BenchmarkRun(b *testing.B) {
+	for _, n := range []int{125, 500} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			head := words(1, 2, 3, 4, 5, 6, 7, 8)
+			for len(head) < 30<<10 {
+				head += head
+			}
+			texts := make([]string, n)
+			for i := range texts {
+				texts[i] = head[:30<<10] + words(i/20, i)
+			}
+			all := calls(texts...)
+			f := &fake{script: func(_ context.Context, req engines.Request, _ int, piece func()) (engines.Response, error) {
+				piece()
+				return answer(req), nil
+			}}
+			d := newDispatcher(b, dispatch.Config{Concurrency: 64}, f)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := d.Run(b.Context(), all, func(context.Context, dispatch.Answer) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/call")
+		})
+	}
+}
