@@ -27,7 +27,7 @@ QDRANT_PORT=$(free_port) ELASTICSEARCH_PORT=$(free_port) VALKEY_PORT=$(free_port
 export QDRANT_PORT ELASTICSEARCH_PORT VALKEY_PORT POSTGRES_PORT
 
 declare -A variable=([valkey]=REDIS_ADDR [postgres]=POSTGRES_DSN [qdrant]=QDRANT_ADDR [elasticsearch]=ELASTICSEARCH_URL)
-declare -A finder=([valkey]=Redis [postgres]=Postgres [qdrant]=Qdrant [elasticsearch]=Elasticsearch)
+declare -A finder=([valkey]=Redis [postgres]='Postgres(Schema)?' [qdrant]=Qdrant [elasticsearch]=Elasticsearch)
 result=0 packages=() absent=""
 for store in valkey postgres qdrant elasticsearch; do
 	name=${variable[$store]}
