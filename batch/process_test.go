@@ -1,0 +1,190 @@
+//go:build unix
+
+package batch_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
+)
+
+// builtIn is the folder of the program, which TestMain removes; empty: no test needed it.
+var builtIn string
+
+// built compiles the program once for all tests.
+var built = sync.OnceValues(func() (path string, err error) {
+	if builtIn, err = os.MkdirTemp("", "ragpilot-batch-test"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(builtIn, "ragpilot")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/ragpilot/ragpilot/cmd/ragpilot").CombinedOutput(); err != nil {
+		return path, fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// command is the program with arguments.
+func command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(ctx, program, args...)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+// A run of a model in this process that is killed again and again, at random moments, ends with the output of one that is not, and so with
+// workers. RAGPILOT_BATCH_KILLS is how often, RAGPILOT_BATCH_ROWS how large the table is; RAGPILOT_BATCH_MODEL names another model than
+// the test's.
+func TestBatchRunSurvivesKills(t *testing.T) {
+	number := func(variable string, usual int) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(usual)))
+		if err != nil {
+			t.Fatalf("%s: %v", variable, err)
+		}
+		return n
+	}
+	kills := number("RAGPILOT_BATCH_KILLS", 3)
+	rows := number("RAGPILOT_BATCH_ROWS", 600)
+	model := os.Getenv("RAGPILOT_BATCH_MODEL")
+	if model == "" {
+		model = filepath.Join(t.TempDir(), "tiny.gguf")
+		if err := localtest.WriteModel(model, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text strings.Builder
+	text.WriteString("number,city,item,colour\n")
+	for i := range rows {
+		fmt.Fprintf(&text, "%d,%s,%s,%s\n", i, []string{"Lima", "Oslo", "Quito"}[i%3], []string{"chair", "table"}[i/3%2],
+			[]string{"red", "blue", "grey", "white"}[i/6%4])
+	}
+	source := written(t, "orders.csv", text.String())
+	args := func(db, out string) []string {
+		return []string{
+			"batch", "run", source, "--model", model, "--max-tokens", "4", "--prompt", "Describe this order in one word.",
+			"--db", db, "--out", out,
+		}
+	}
+	read := func(path string) []byte {
+		all, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	calm := filepath.Join(t.TempDir(), "calm.csv")
+	if all, err := command(t.Context(), t, args(calm+".db", calm)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, all)
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		out := filepath.Join(t.TempDir(), "killed.csv")
+		killed := killOften(t, kills, args(out+".db", out))
+		if !bytes.Equal(read(out), read(calm)) {
+			t.Errorf("after %d kills the output is another one", killed)
+		}
+		t.Logf("%d times killed", killed)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		db, out := storetest.PostgresSchema(t), filepath.Join(t.TempDir(), "killed.csv")
+		ctx, cancel := context.WithCancel(t.Context())
+		worker := command(ctx, t, "batch", "worker", "--db", db, "--model", model)
+		defer func() {
+			cancel()
+			_ = worker.Wait()
+		}()
+		killed := killOften(t, kills, args(db, out), func() {
+			if worker.Process != nil {
+				_ = worker.Process.Kill()
+				_ = worker.Wait()
+			}
+			worker = command(ctx, t, "batch", "worker", "--db", db, "--model", model)
+			if err := worker.Start(); err != nil {
+				t.Error(err)
+			}
+		})
+		if !bytes.Equal(read(out), read(calm)) {
+			t.Errorf("after %d kills the output is another one", killed)
+		}
+		t.Logf("%d times killed", killed)
+	})
+}
+
+// killOften runs a command until it ends by itself, and kills it so many times before. each is called after each kill.
+func killOften(t *testing.T, kills int, args []string, each ...func()) (killed int) {
+	t.Helper()
+	for {
+		var out bytes.Buffer
+		cmd := command(t.Context(), t, args...)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		var after <-chan time.Time
+		if killed < kills {
+			after = time.After(time.Duration(300+rand.IntN(1700)) * time.Millisecond)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v: %s", err, out.String())
+			}
+			return killed
+		case <-after:
+			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				continue // it has ended
+			}
+			t.Log(<-ended)
+			killed++
+			for _, f := range each {
+				f()
+			}
+		}
+	}
+}
+
+// A job is stored by one process and answered by a worker in another, which an interrupt ends.
+func TestWorkerAnswersJobsOfAnotherProcess(t *testing.T) {
+	db := storetest.PostgresSchema(t)
+	worker := command(t.Context(), t, "batch", "worker", "--db", db, "--engine", "sim")
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	source, out := written(t, "orders.csv", orders(100)), filepath.Join(t.TempDir(), "out.csv")
+	if all, err := command(t.Context(), t, "batch", "run", source, "--db", db, "--no-work", "--out", out).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, all)
+	}
+	if got := records(t, out); len(got) != 101 || got[100][3] == "" {
+		t.Errorf("%d records, the last %q", len(got), got[len(got)-1])
+	}
+	if err := worker.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Wait(); err != nil {
+		t.Errorf("the worker, interrupted: %v", err)
+	}
+}

@@ -1,0 +1,196 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// Prices are those of a million tokens each, in any currency.
+type Prices struct {
+	Input  float64 // prompt tokens that are computed
+	Cached float64 // prompt tokens from the cache
+	Output float64
+}
+
+// Cost returns what so many tokens cost. cached is the part of prompt that comes from the cache.
+func (p Prices) Cost(prompt, cached, output int64) float64 {
+	return (p.Input*float64(prompt-cached) + p.Cached*float64(cached) + p.Output*float64(output)) / 1e6
+}
+
+// Tokens are those of the prompts of one order of rows.
+type Tokens struct {
+	Prompt   int64 // of all prompts
+	Computed int64 // of these, what an engine computes whose prefix cache loses nothing; the rest is reused
+}
+
+// Report says what a job will do, before a request is sent.
+type Report struct {
+	Totals
+	Subtrees int
+	// Planned are the tokens of the job, Unplanned those without it: a request for each row in the order of the table, with its cells as they
+	// stand there. Engines that keep less compute more.
+	Planned, Unplanned Tokens
+	// Exact: tokens are counted by the tokenizer of the engine, all of them. Otherwise Counted requests were, or none, and about four bytes
+	// are taken for a token.
+	Exact   bool
+	Counted int
+	// InPlace is why cells keep their places although another order was asked for; empty: they do not.
+	InPlace string
+}
+
+// Tokenize returns the tokens of a chat as an engine makes them, with the beginning of the answer.
+type Tokenize func(ctx context.Context, messages []engines.Message) ([]int32, error)
+
+// What is counted of a large job: whole runs of neighbours, as tokens are shared by them.
+const (
+	countAll      = 4000 // requests; of more a sample is counted
+	countedRuns   = 8
+	bytesPerToken = 4
+)
+
+// report counts the tokens of a prepared job.
+func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error) {
+	t := p.plan.Totals
+	r := Report{
+		Totals:   Totals{t.Rows, t.Requests, t.Bytes, t.Saved, t.FileOrder, t.Bound},
+		Subtrees: len(p.begin),
+	}
+	front, behind := int64(0), int64(0)
+	if p.layout != nil {
+		if p.task.Prompt.Order != AsIs {
+			r.InPlace = p.layout.inPlace
+		}
+		front, behind = int64(len(p.layout.system)+len(p.layout.head)), int64(len(p.layout.tail))
+	}
+	// Rows that another row's request answers are saved whole, with what stands around their units.
+	requests, rows := int64(t.Requests), int64(t.Rows)
+	sent, err := p.sentBytes()
+	if err != nil {
+		return r, err
+	}
+	tokens := func(n int64) int64 { return (n + bytesPerToken - 1) / bytesPerToken }
+	r.Planned = Tokens{tokens(sent + requests*(front+behind)), tokens(t.Bytes - t.Saved + front + requests*behind)}
+	r.Unplanned = Tokens{tokens(t.Bytes + rows*(front+behind)), tokens(t.Bytes - t.FileOrder + front + rows*behind)}
+	if tokenize == nil {
+		return r, nil
+	}
+	var all [2]bool
+	if r.Planned, r.Counted, all[0], err = p.count(ctx, tokenize, t.Requests, p.planPrompts()); err != nil {
+		return r, err
+	}
+	if r.Unplanned, _, all[1], err = p.count(ctx, tokenize, t.Rows, p.rowPrompts()); err != nil {
+		return r, err
+	}
+	r.Exact = all[0] && all[1]
+	return r, nil
+}
+
+// sentBytes returns the bytes of the units of all requests.
+func (p *prepared) sentBytes() (n int64, err error) {
+	for r, err := range p.plan.Requests() {
+		if err != nil {
+			return 0, err
+		}
+		units, err := p.rows.row(r.Row)
+		if err != nil {
+			return 0, err
+		}
+		for _, at := range r.Order {
+			n += int64(len(units[at]))
+		}
+	}
+	return n, nil
+}
+
+// count counts the tokens of prompts. If there are many, a sample is counted and stands for all.
+func (p *prepared) count(ctx context.Context, tokenize Tokenize, total int, prompts iter.Seq2[[]engines.Message, error]) (
+	sum Tokens, counted int, all bool, err error,
+) {
+	seen := map[xxh3.Uint128]struct{}{}
+	every := 1
+	if total > countAll {
+		every = total / countedRuns
+	}
+	i := -1
+	for messages, err := range prompts {
+		if err != nil {
+			return sum, 0, false, err
+		}
+		i++
+		if total > countAll && i%every >= countAll/countedRuns {
+			continue
+		}
+		if total > countAll && i%every == 0 {
+			clear(seen)
+		}
+		tokens, err := tokenize(ctx, messages)
+		if err != nil {
+			return sum, 0, false, fmt.Errorf("count tokens: %w", err)
+		}
+		counted++
+		sum.Prompt += int64(len(tokens))
+		sum.Computed += int64(len(tokens) - known(seen, tokens))
+	}
+	if counted == total {
+		return sum, counted, true, nil
+	}
+	scale := float64(total) / float64(max(counted, 1))
+	return Tokens{int64(float64(sum.Prompt) * scale), int64(float64(sum.Computed) * scale)}, counted, false, nil
+}
+
+// known returns how many tokens at the beginning an earlier prompt had, and keeps this one. An engine computes at least one.
+func known(seen map[xxh3.Uint128]struct{}, tokens []int32) int {
+	h := xxh3.New()
+	shared, on := 0, true
+	for i, t := range tokens {
+		_, _ = h.Write([]byte{byte(t), byte(t >> 8), byte(t >> 16), byte(t >> 24)})
+		sum := h.Sum128()
+		if _, ok := seen[sum]; ok && on {
+			shared = i + 1
+			continue
+		}
+		on = false
+		seen[sum] = struct{}{}
+	}
+	return min(shared, len(tokens)-1)
+}
+
+// planPrompts returns the prompts in the order of the plan.
+func (p *prepared) planPrompts() iter.Seq2[[]engines.Message, error] {
+	return func(yield func([]engines.Message, error) bool) {
+		for r, err := range p.requests() {
+			var request engines.Request
+			if err == nil {
+				request, err = p.spec.request(r.Text, r.Body)
+			}
+			if !yield(request.Messages, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rowPrompts returns the prompts of all rows as they stand in the table.
+func (p *prepared) rowPrompts() iter.Seq2[[]engines.Message, error] {
+	return func(yield func([]engines.Message, error) bool) {
+		for units, err := range p.rows.Rows() {
+			var request engines.Request
+			switch {
+			case err != nil:
+			case p.layout == nil:
+				request, err = p.spec.request("", []byte(units[1]))
+			default:
+				request, err = p.spec.request(strings.Join(units, ""), nil)
+			}
+			if !yield(request.Messages, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ragpilot/ragpilot/batch/internal/queue"
+	"github.com/ragpilot/ragpilot/batch/table"
+)
+
+// WriteOptions say where the answers of a job go.
+type WriteOptions struct {
+	// Out is the file for the answers, in the order of the table: its rows with a column more, or OpenAI's batch output. The format goes
+	// by its name.
+	Out string
+	// Errors is the file for rows without an answer and the reasons; empty: beside Out, with ".errors" in its name. It is only made if there are such
+	// rows. Their cell in Out is empty (NULL where the format has that); OpenAI's batch output does not have them.
+	Errors string
+	// Column is the name of the added column; empty: "answer".
+	Column string
+	// Overwrite replaces files that are there. The table is never replaced.
+	Overwrite bool
+}
+
+// Written says what was written.
+type Written struct {
+	Rows, Failed int    // of all rows, those without an answer
+	Errors       string // the file that says why; empty: every row has an answer
+}
+
+// errorsBeside returns the name of the error file beside an output: "a.csv" has "a.errors.csv".
+func errorsBeside(out string) string {
+	dir, base := filepath.Split(out)
+	stem, ext, ok := strings.Cut(base, ".")
+	if !ok {
+		return out + ".errors"
+	}
+	return dir + stem + ".errors." + ext
+}
+
+func (o WriteOptions) withDefaults() WriteOptions {
+	o.Column = cmp.Or(o.Column, "answer")
+	o.Errors = cmp.Or(o.Errors, errorsBeside(o.Out))
+	return o
+}
+
+// check finds out whether the files can be written, before the first request is sent.
+func (o WriteOptions) check(t *table.Table) error {
+	out, err := o.open(t)
+	if err != nil {
+		return err
+	}
+	failures, err := o.openErrors(t)
+	if err == nil {
+		err = failures.Close()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// rowWriter writes one of the files.
+type rowWriter interface {
+	Commit() error
+	Close() error
+}
+
+func (o WriteOptions) table() table.WriteOptions { return table.WriteOptions{Overwrite: o.Overwrite} }
+
+func (o WriteOptions) open(t *table.Table) (rowWriter, error) {
+	if t.Format == table.OpenAI {
+		return wrap(table.CreateResults(o.Out, t, o.table()))
+	}
+	return wrap(table.Create(o.Out, t, []string{o.Column}, o.table()))
+}
+
+func (o WriteOptions) openErrors(t *table.Table) (rowWriter, error) {
+	if t.Format == table.OpenAI {
+		return wrap(table.CreateResults(o.Errors, t, o.table()))
+	}
+	return wrap(table.CreateFailures(o.Errors, t, o.table()))
+}
+
+// wrap keeps a nil pointer from becoming an interface that is not nil.
+func wrap[T rowWriter](w T, err error) (rowWriter, error) {
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Write writes the answers of a job that has ended, for the table that it was made of. Every row of the table is in one of the files, once.
+func (j *Jobs) Write(ctx context.Context, job Job, t *table.Table, o WriteOptions) (w Written, err error) {
+	o = o.withDefaults()
+	if !job.State.Ended() {
+		return w, fmt.Errorf("job %q is %s: %w", job.Name, job.State, ErrState)
+	}
+	s, err := readSpec(job.spec)
+	if err != nil {
+		return w, err
+	}
+	if summary, err := t.Check(ctx); err != nil {
+		return w, err
+	} else if summary.Digest != s.Table {
+		return w, fmt.Errorf("job %q was made of another table, or the table has changed since", job.Name)
+	}
+	x := &results{options: o, table: t, job: job}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if x.out, err = o.open(t); err != nil {
+		return w, err
+	}
+	if err := x.all(ctx, j.queue.Rows(ctx, job.ID)); err != nil {
+		return w, err
+	}
+	return x.commit()
+}
+
+// results writes the files of a job.
+type results struct {
+	options WriteOptions
+	table   *table.Table
+	job     Job
+	out     rowWriter
+	errors  rowWriter // nil: every row has an answer so far
+	rows    int
+	failed  int
+}
+
+// all writes every row of the table with its answer. Answers come in the order of rows; a job that was cancelled has not all.
+func (x *results) all(ctx context.Context, answers iter.Seq2[queue.RowAnswer, error]) error {
+	next, stop := iter.Pull2(answers)
+	defer stop()
+	answer, err, more := next()
+	for row, rowErr := range x.table.Rows(ctx) {
+		if rowErr != nil {
+			return rowErr
+		}
+		if err != nil {
+			return err
+		}
+		a := queue.Answer{Failure: queue.Failure{Code: "unanswered", Message: fmt.Sprintf("the job was %s before the row had an answer", x.job.State)}}
+		if more && answer.Row == row.Number {
+			a = answer.Answer
+			answer, err, more = next()
+		}
+		if err := x.row(row, &a); err != nil {
+			return err
+		}
+	}
+	if err == nil && more {
+		err = fmt.Errorf("job %q has an answer for row %d, which the table does not have", x.job.Name, answer.Row+1)
+	}
+	return err
+}
+
+func (x *results) row(row *table.Row, a *queue.Answer) error {
+	x.rows++
+	if a.Failure != (queue.Failure{}) {
+		if err := x.fail(row, a); err != nil || x.table.Format == table.OpenAI {
+			return err
+		}
+		return x.out.(*table.Writer).Write(row, table.Cell{Null: true})
+	}
+	if x.table.Format != table.OpenAI {
+		return x.out.(*table.Writer).Write(row, table.Text(strings.ToValidUTF8(strings.ReplaceAll(a.Text, "\x00", "\uFFFD"), "\uFFFD")))
+	}
+	body, err := chatCompletion(x.id(row), a)
+	if err != nil {
+		return err
+	}
+	return x.out.(*table.ResultWriter).Write(table.Result{ID: x.id(row), CustomID: row.ID, Status: 200, RequestID: x.id(row), Body: body})
+}
+
+// id returns the name of a line of OpenAI's batch output.
+func (x *results) id(row *table.Row) string {
+	return fmt.Sprintf("batch_req_%d_%d", x.job.ID, row.Number)
+}
+
+// fail writes a row without an answer.
+func (x *results) fail(row *table.Row, a *queue.Answer) (err error) {
+	x.failed++
+	if x.errors == nil {
+		if x.errors, err = x.options.openErrors(x.table); err != nil {
+			return err
+		}
+	}
+	f := a.Failure
+	if x.table.Format != table.OpenAI {
+		return x.errors.(*table.FailureWriter).Write(table.RowFailure{
+			Row: row.Number, Place: row.Place(), ID: row.ID, Code: f.Code, Message: f.Message, Status: f.Status, Attempts: a.Attempts,
+		})
+	}
+	return x.errors.(*table.ResultWriter).Write(table.Result{ID: x.id(row), CustomID: row.ID, Code: f.Code, Message: f.Message})
+}
+
+// commit makes the files appear: that of the errors first, so that answers are never there without it.
+func (x *results) commit() (Written, error) {
+	w := Written{Rows: x.rows, Failed: x.failed}
+	if x.errors == nil { // one of an earlier time must not be taken for this one's
+		if _, err := os.Stat(x.options.Errors); err == nil && x.options.Overwrite {
+			if x.errors, err = x.options.openErrors(x.table); err != nil {
+				return w, err
+			}
+		}
+	}
+	if x.errors != nil {
+		if err := x.errors.Commit(); err != nil {
+			return w, err
+		}
+		w.Errors = x.options.Errors
+	}
+	if x.failed == 0 {
+		w.Errors = ""
+	}
+	return w, x.out.Commit()
+}
+
+func (x *results) close() error {
+	var errs []error
+	for _, w := range []rowWriter{x.out, x.errors} {
+		if w != nil {
+			errs = append(errs, w.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// chatCompletion returns an answer in the form of OpenAI's chat API.
+func chatCompletion(id string, a *queue.Answer) (json.RawMessage, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	type choice struct {
+		Index   int     `json:"index"`
+		Message message `json:"message"`
+		Finish  string  `json:"finish_reason"`
+	}
+	usage := map[string]any{
+		"prompt_tokens": a.Usage.PromptTokens, "completion_tokens": a.Usage.OutputTokens,
+		"total_tokens": a.Usage.PromptTokens + a.Usage.OutputTokens,
+	}
+	if a.Usage.CachedKnown {
+		usage["prompt_tokens_details"] = map[string]int{"cached_tokens": a.Usage.CachedTokens}
+	}
+	return json.Marshal(struct {
+		ID      string         `json:"id"`
+		Object  string         `json:"object"`
+		Created int64          `json:"created"`
+		Model   string         `json:"model"`
+		Choices []choice       `json:"choices"`
+		Usage   map[string]any `json:"usage"`
+	}{id, "chat.completion", a.At.Unix(), a.Replica, []choice{{0, message{"assistant", a.Text}, cmp.Or(a.Finish, "stop")}}, usage})
+}

@@ -1,0 +1,98 @@
+package batch
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// rowFile keeps the units of all rows in a temporary file, so that they can be read in any order and are the same each time. It is not safe
+// for concurrent use.
+type rowFile struct {
+	file *os.File
+	w    *bufio.Writer
+	at   []int64 // where rows begin, and where the last ends
+	buf  []byte
+}
+
+func newRowFile(dir string) (*rowFile, error) {
+	f, err := os.CreateTemp(dir, "ragpilot-batch-*")
+	if err != nil {
+		return nil, err
+	}
+	return &rowFile{file: f, w: bufio.NewWriterSize(f, 1<<20), at: []int64{0}}, nil
+}
+
+// Close removes the file.
+func (r *rowFile) Close() error {
+	return errors.Join(r.file.Close(), os.Remove(r.file.Name()))
+}
+
+// Len is how many rows there are.
+func (r *rowFile) Len() int { return len(r.at) - 1 }
+
+// add appends a row.
+func (r *rowFile) add(units []string) error {
+	b := binary.AppendUvarint(r.buf[:0], uint64(len(units)))
+	for _, u := range units {
+		b = binary.AppendUvarint(b, uint64(len(u)))
+		b = append(b, u...)
+	}
+	r.buf = b
+	r.at = append(r.at, r.at[len(r.at)-1]+int64(len(b)))
+	_, err := r.w.Write(b)
+	return err
+}
+
+// row returns the units of a row. All must have been added.
+func (r *rowFile) row(i int) ([]string, error) {
+	if err := r.w.Flush(); err != nil {
+		return nil, err
+	}
+	b := make([]byte, r.at[i+1]-r.at[i])
+	if _, err := r.file.ReadAt(b, r.at[i]); err != nil {
+		return nil, fmt.Errorf("temporary file %s: %w", r.file.Name(), err)
+	}
+	return readUnits(b, nil)
+}
+
+// Rows reads all rows. A row is valid until the next one.
+func (r *rowFile) Rows() iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		err := r.w.Flush()
+		in := bufio.NewReaderSize(io.NewSectionReader(r.file, 0, r.at[len(r.at)-1]), 1<<20)
+		var units []string
+		for i := 0; i < r.Len() && err == nil; i++ {
+			b := make([]byte, r.at[i+1]-r.at[i])
+			if _, err = io.ReadFull(in, b); err != nil {
+				break
+			}
+			if units, err = readUnits(b, units[:0]); err == nil && !yield(units, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("temporary file %s: %w", r.file.Name(), err))
+		}
+	}
+}
+
+// readUnits reads what add wrote. The units share the memory of one text.
+func readUnits(b []byte, units []string) ([]string, error) {
+	text := string(b)
+	n, at := binary.Uvarint(b)
+	for range n {
+		size, k := binary.Uvarint(b[at:])
+		if k <= 0 || size > uint64(len(b)-at-k) {
+			return nil, errors.New("a row is not as it was written")
+		}
+		at += k
+		units = append(units, text[at:at+int(size)])
+		at += int(size)
+	}
+	return units, nil
+}

@@ -1,0 +1,259 @@
+package batch_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/batch/table"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// written is a file in a test's folder.
+func written(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func opened(t testing.TB, path string) *table.Table {
+	t.Helper()
+	tab, err := table.Open(t.Context(), path, table.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tab.Close() })
+	return tab
+}
+
+func jobsAt(t testing.TB, source string) *batch.Jobs {
+	t.Helper()
+	jobs, err := batch.Open(t.Context(), source, batch.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = jobs.Close() })
+	return jobs
+}
+
+// fakeEngine answers with the prompt, between brackets, and counts the prompts.
+type fakeEngine struct {
+	engines.Engine
+
+	mu     sync.Mutex
+	asked  map[string]int
+	before func(n int, prompt string) error // called with the number of earlier calls
+}
+
+func newFake(before func(n int, prompt string) error) *fakeEngine {
+	f := &fakeEngine{asked: map[string]int{}, before: before}
+	f.Engine = batch.Func("fake", func(_ context.Context, prompt string) (string, error) {
+		f.mu.Lock()
+		n := 0
+		for _, k := range f.asked {
+			n += k
+		}
+		f.asked[prompt]++
+		f.mu.Unlock()
+		if f.before != nil {
+			if err := f.before(n, prompt); err != nil {
+				return "", err
+			}
+		}
+		return "[" + prompt + "]", nil
+	})
+	return f
+}
+
+func (f *fakeEngine) replicas() batch.WorkOptions {
+	return batch.WorkOptions{Replicas: []batch.Replica{{Name: "fake", Engine: f}}, Concurrency: 4}
+}
+
+func records(t *testing.T, path string) [][]string {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	all, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// orders is a table of n rows, some of them equal but for their number.
+func orders(n int) string {
+	var b strings.Builder
+	b.WriteString("number,city,item\n")
+	for i := range n {
+		fmt.Fprintf(&b, "%d,%s,%s\n", i, []string{"Lima", "Oslo", "Quito"}[i%3], []string{"chair", "table"}[i%2])
+	}
+	return b.String()
+}
+
+func TestRunAnswersEachRowOnce(t *testing.T) {
+	path := written(t, "orders.csv", orders(300))
+	out := filepath.Join(t.TempDir(), "out.csv")
+	fake := newFake(nil)
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	task := batch.Task{Prompt: batch.Prompt{Text: "Which one?\n{{city}}\n{{item}}\nAnswer:"}}
+	var report batch.Report
+	job, w, err := jobs.Run(t.Context(), "orders", opened(t, path), task, batch.RunOptions{
+		Work: fake.replicas(), Write: batch.WriteOptions{Out: out},
+		Add: batch.AddOptions{Report: func(r batch.Report) error {
+			report = r
+			return nil
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Rows != 300 || w.Failed != 0 || w.Errors != "" || job.RowsDone != 300 || job.Done != 6 || report.Requests != 6 {
+		t.Errorf("%+v, %d rows by %d requests, %d planned", w, job.RowsDone, job.Done, report.Requests)
+	}
+	if len(fake.asked) != 6 {
+		t.Errorf("%d prompts were sent, want 6: %v", len(fake.asked), fake.asked)
+	}
+	got := records(t, out)
+	for i, r := range got[1:] {
+		if r[0] != fmt.Sprint(i) || !strings.HasPrefix(r[3], "[Which one?\n") || !strings.Contains(r[3], r[1]+"\n") ||
+			!strings.Contains(r[3], r[2]+"\n") || !strings.HasSuffix(r[3], "\nAnswer:]") {
+			t.Fatalf("row %d: %q", i, r)
+		}
+	}
+	if len(got) != 301 || got[0][3] != "answer" {
+		t.Errorf("%d records, header %q", len(got), got[0])
+	}
+}
+
+// A run that ends early goes on where it was, and asks for no answer again that it has.
+func TestRunGoesOn(t *testing.T) {
+	path := written(t, "orders.csv", orders(200))
+	out, db := filepath.Join(t.TempDir(), "out.csv"), filepath.Join(t.TempDir(), "jobs.db")
+	jobs := jobsAt(t, db)
+	ctx, cancel := context.WithCancel(t.Context())
+	fake := newFake(func(n int, _ string) error {
+		if n == 77 {
+			cancel()
+		}
+		time.Sleep(10 * time.Millisecond) // long enough that the worker notices the interrupt before all is sent
+		return nil
+	})
+	o := batch.RunOptions{Work: fake.replicas(), Write: batch.WriteOptions{Out: out}}
+	if _, _, err := jobs.Run(ctx, "orders", opened(t, path), batch.Task{}, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, want that it was interrupted", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("there is an output before all rows have an answer")
+	}
+	if n := len(fake.asked); n < 78 || n == 200 {
+		t.Fatalf("%d requests before the interrupt", n)
+	}
+	jobs = jobsAt(t, db)
+	if _, w, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o); err != nil || w.Rows != 200 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	for prompt, n := range fake.asked {
+		if n != 1 {
+			t.Errorf("%d times: %q", n, prompt)
+		}
+	}
+	if len(records(t, out)) != 201 {
+		t.Errorf("%d records", len(records(t, out)))
+	}
+}
+
+func TestRunWritesFailedRowsWithTheirReasons(t *testing.T) {
+	path := written(t, "orders.csv", orders(60))
+	out := filepath.Join(t.TempDir(), "out.csv")
+	fake := newFake(func(_ int, prompt string) error {
+		if strings.Contains(prompt, "number: 7\n") {
+			return fmt.Errorf("%w: too hot", engines.ErrRefused)
+		}
+		return nil
+	})
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	_, w, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, batch.RunOptions{
+		Work: fake.replicas(), Write: batch.WriteOptions{Out: out},
+	})
+	if err != nil || w.Rows != 60 || w.Failed != 1 || filepath.Base(w.Errors) != "out.errors.csv" {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	failed := records(t, w.Errors)
+	if len(failed) != 2 || failed[1][0] != "8" || failed[1][1] != "line 9" || failed[1][3] == "" ||
+		!strings.Contains(failed[1][4], "too hot") {
+		t.Errorf("%q", failed)
+	}
+	if got := records(t, out); len(got) != 61 || got[8][3] != "" || got[9][3] == "" {
+		t.Errorf("%q", got[8:10])
+	}
+}
+
+// The lines of an OpenAI batch file are sent as they are; answers and failures are in OpenAI's form and in the order of the file.
+func TestRunOpenAIBatchFile(t *testing.T) {
+	var in strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&in, `{"custom_id":"r%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":7,"messages":[`+
+			`{"role":"system","content":"s%d"},{"role":"user","content":"q%d"}]}}`+"\n", i, i%2, i)
+	}
+	path := written(t, "in.jsonl", in.String())
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	fake := newFake(func(_ int, prompt string) error {
+		if prompt == "q5" {
+			return fmt.Errorf("%w: no", engines.ErrRefused)
+		}
+		return nil
+	})
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	_, w, err := jobs.Run(t.Context(), "in", opened(t, path), batch.Task{}, batch.RunOptions{
+		Work: fake.replicas(), Write: batch.WriteOptions{Out: out},
+	})
+	if err != nil || w.Failed != 1 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	type line struct {
+		CustomID string `json:"custom_id"`
+		Response struct {
+			Status int `json:"status_code"`
+			Body   struct {
+				Choices []struct{ Message struct{ Content string } }
+			}
+		}
+		Error struct{ Code, Message string }
+	}
+	var got []string
+	for _, file := range []string{out, w.Errors} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for one := range strings.Lines(string(text)) {
+			var l line
+			if err := json.Unmarshal([]byte(one), &l); err != nil {
+				t.Fatal(err)
+			}
+			what := l.Error.Message
+			if l.Response.Status == 200 {
+				what = l.Response.Body.Choices[0].Message.Content
+			}
+			got = append(got, l.CustomID+" "+what)
+		}
+	}
+	if len(got) != 20 || got[0] != "r0 [q0]" || got[5] != "r6 [q6]" || !strings.HasPrefix(got[19], "r5 ") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,109 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
+)
+
+// slowSim is a simulator that takes its time.
+type slowSim struct {
+	engines.Engine
+
+	wait time.Duration
+}
+
+func (s slowSim) Generate(ctx context.Context, r engines.Request, onText func(string) error) (engines.Response, error) {
+	select {
+	case <-time.After(s.wait):
+	case <-ctx.Done():
+		return engines.Response{}, context.Cause(ctx)
+	}
+	return s.Engine.Generate(ctx, r, onText)
+}
+
+func newSim(name string, wait time.Duration) batch.Replica {
+	return batch.Replica{Name: name, Engine: slowSim{sim.New(sim.Options{}), wait}}
+}
+
+// groups is a table of n rows in groups that share a long text.
+func groups(n int) string {
+	text := "group,product,question\n"
+	for i := range n {
+		text += fmt.Sprintf("this is the long description of group %d and of all that is in it,product %d,question %d of a customer\n",
+			i%40, i%800, i)
+	}
+	return text
+}
+
+// work runs a worker with a database connection of its own. stop ends it.
+func work(t testing.TB, source string, o batch.WorkOptions) (stop func()) {
+	t.Helper()
+	jobs, err := batch.Open(t.Context(), source, batch.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- jobs.Work(ctx, o) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-ended, jobs.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// finished waits until a job has ended.
+func finished(t testing.TB, jobs *batch.Jobs, name string) batch.Job {
+	t.Helper()
+	for {
+		job, err := jobs.Job(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.State.Ended() {
+			return job
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Rows per second of one and of four workers, each with a simulated engine of its own that takes 100 ms, on real PostgreSQL.
+func BenchmarkWorkers(b *testing.B) {
+	const rows = 2400
+	path := written(b, "groups.csv", groups(rows))
+	for _, workers := range []int{1, 4} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			var perSecond, hits float64
+			for range b.N {
+				source := storetest.PostgresSchema(b)
+				jobs := jobsAt(b, source)
+				if _, err := jobs.Add(b.Context(), "groups", opened(b, path), batch.Task{}, batch.AddOptions{}); err != nil {
+					b.Fatal(err)
+				}
+				start := time.Now()
+				for i := range workers {
+					name := fmt.Sprintf("sim%d", i)
+					defer work(b, source, batch.WorkOptions{
+						Name: name, Concurrency: 8, Replicas: []batch.Replica{newSim(name, 100*time.Millisecond)},
+					})()
+				}
+				job := finished(b, jobs, "groups")
+				perSecond += rows / time.Since(start).Seconds()
+				hits += float64(job.CachedTokens) / float64(job.PromptTokens)
+			}
+			b.ReportMetric(perSecond/float64(b.N), "rows/s")
+			b.ReportMetric(100*hits/float64(b.N), "%cached")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

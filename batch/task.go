@@ -1,0 +1,112 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// DefaultMaxTokens bounds answers if a task does not.
+const DefaultMaxTokens = 256
+
+// Task is what is asked of each row of a table. For an OpenAI batch file only Extra may be set, as its lines are whole requests.
+type Task struct {
+	Prompt Prompt `json:"prompt"`
+	// Model is sent to the engine; empty: the engine's own.
+	Model string `json:"model,omitempty"`
+	// MaxTokens bounds an answer; 0: [DefaultMaxTokens].
+	MaxTokens int `json:"max_tokens,omitempty"`
+	// Temperature is 0 unless it is set, so that an answer can be repeated.
+	Temperature float64 `json:"temperature,omitempty"`
+	// Schema is a JSON schema that answers must follow; empty: there is none. It is sent to the engine, and each answer is checked.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Extra holds further members of each request's body.
+	Extra map[string]json.RawMessage `json:"extra,omitempty"`
+	// Retrieve returns the blocks of a row, by its cells; nil: blocks come from Prompt.Blocks, or there are none. It is called once for
+	// each row, before the first request is sent.
+	Retrieve func(ctx context.Context, cells map[string]string) ([]contextpilot.Block, error) `json:"-"`
+}
+
+func (t *Task) check() error {
+	switch {
+	case t.MaxTokens < 0:
+		return fmt.Errorf("max tokens %d: want at least 1", t.MaxTokens)
+	case !(t.Temperature >= 0) || math.IsInf(t.Temperature, 0):
+		return fmt.Errorf("temperature %g: want at least 0", t.Temperature)
+	case t.Retrieve != nil && t.Prompt.Blocks != "":
+		return fmt.Errorf("blocks %q: they come from a column or from a retriever, not from both", t.Prompt.Blocks)
+	case len(t.Schema) > 0 && !json.Valid(t.Schema):
+		return errors.New("schema: it is not JSON")
+	}
+	for name, value := range t.Extra {
+		if !json.Valid(value) {
+			return fmt.Errorf("extra member %q: %q is not JSON", name, shorten(string(value)))
+		}
+	}
+	return nil
+}
+
+// spec is what is stored with a job: all that workers need to send its requests, and to know the job again.
+type spec struct {
+	Task
+	Table string `json:"table"` // its digest
+	Head  string `json:"head,omitempty"`
+	Tail  string `json:"tail,omitempty"`
+}
+
+// newSpec returns the spec of a task for a table.
+func newSpec(t *Task, l *layout, digest string) *spec {
+	s := &spec{Task: *t, Table: digest}
+	if l != nil {
+		s.Head, s.Tail = l.head, l.tail
+		s.Prompt.Order = l.order
+	}
+	return s
+}
+
+func readSpec(raw json.RawMessage) (*spec, error) {
+	var s spec
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("the job's description cannot be read: %w", err)
+	}
+	return &s, nil
+}
+
+// sameSpec reports whether two jobs ask the same of the same table.
+func sameSpec(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// messages returns the chat of a prompt whose units are joined in text.
+func (s *spec) messages(text string) []engines.Message {
+	user := engines.Message{Role: engines.User, Content: s.Head + text + s.Tail}
+	if s.Prompt.System == "" {
+		return []engines.Message{user}
+	}
+	return []engines.Message{{Role: engines.System, Content: s.Prompt.System}, user}
+}
+
+// request returns what is sent for a text, or for a whole body.
+func (s *spec) request(text string, body json.RawMessage) (engines.Request, error) {
+	if len(body) > 0 {
+		r, err := bodyRequest(body)
+		maps.Copy(r.Extra, s.Extra)
+		return r, err
+	}
+	temperature := s.Temperature
+	r := engines.Request{
+		Model: s.Model, Messages: s.messages(text), MaxTokens: s.MaxTokens, Temperature: &temperature, Extra: s.Extra,
+	}
+	if r.MaxTokens == 0 {
+		r.MaxTokens = DefaultMaxTokens
+	}
+	return r, nil
+}

@@ -1,0 +1,185 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ragpilot/ragpilot/batch/internal/dispatch"
+	"github.com/ragpilot/ragpilot/batch/internal/queue"
+)
+
+// Replica is an engine under a name.
+type Replica = dispatch.Replica
+
+// WorkOptions configure [Jobs.Work]. Only Replicas is needed.
+type WorkOptions struct {
+	// Replicas are the engines that answer. A subtree of requests that share a prefix stays on one of them, and moves if it fails. Their own
+	// retries should be off (openai.Config.Retries -1), so that attempts are counted once.
+	Replicas []Replica
+	// Concurrency is the number of requests that each replica has in flight; 0: it is found out by trying.
+	Concurrency int
+	// Name is that of the worker in River's UI; empty: "worker".
+	Name string
+	// Only are the IDs of the jobs to work on; empty: all.
+	Only []int64
+	// Prices and MaxCost bound what is spent on a job, over all its workers; MaxCost 0: there is no bound. The job is then paused. Each
+	// worker looks at what others have spent when it begins a subtree.
+	Prices  Prices
+	MaxCost float64
+	// Deadline is when a job that is not finished is paused; zero: never.
+	Deadline time.Time
+	// Timeout bounds one attempt of a request; 0: 15 minutes.
+	Timeout time.Duration
+	// SchemaUnsent keeps schemas from engines that do not take them. Answers are checked all the same.
+	SchemaUnsent bool
+	// Probe returns nil if an engine can be reached. It is called once a second while none can; nil: a request is tried.
+	Probe func(ctx context.Context) error
+}
+
+// Work sends the requests of jobs to engines, and stores the answers, until ctx ends. Those in flight then have 30 seconds to end; Work
+// returns nil. It may run in any number of processes. Several jobs share a worker evenly.
+//
+// A job that cannot go on, because its engine denies all requests or its money or time is spent, is paused with the reason.
+func (j *Jobs) Work(ctx context.Context, o WorkOptions) error {
+	w := &worker{jobs: j, options: o, dispatchers: map[int64]*jobWorker{}}
+	if _, err := dispatch.New(w.config(&spec{}, 0)); err != nil { // names what is wrong with the options
+		return err
+	}
+	options := queue.WorkerOptions{Name: o.Name, Lanes: lanes(len(o.Replicas), o.Concurrency), Do: w.do, Probe: o.Probe}
+	if len(o.Only) > 0 {
+		only := map[int64]bool{}
+		for _, id := range o.Only {
+			only[id] = true
+		}
+		options.Only = func(job queue.Job) bool { return only[job.ID] }
+	}
+	return j.queue.Work(ctx, options)
+}
+
+// lanes returns how many subtrees are under way at a time: one for each replica that has one request in flight, so that the order of the
+// plan is kept; else enough that the end of one does not leave a replica idle.
+func lanes(replicas, concurrency int) int {
+	const perLane = 64 // requests in flight that one subtree keeps busy
+	switch concurrency {
+	case 0:
+		return 2 * replicas
+	case 1:
+		return replicas
+	}
+	return replicas * (1 + (concurrency+perLane-1)/perLane)
+}
+
+// worker answers subtrees.
+type worker struct {
+	jobs    *Jobs
+	options WorkOptions
+
+	mu          sync.Mutex
+	dispatchers map[int64]*jobWorker // guarded by mu; by job
+}
+
+// jobWorker answers the subtrees of one job.
+type jobWorker struct {
+	spec       *spec
+	dispatcher *dispatch.Dispatcher
+}
+
+func (w *worker) config(s *spec, spent float64) dispatch.Config {
+	o := &w.options
+	return dispatch.Config{
+		Replicas: o.Replicas, Concurrency: o.Concurrency, Timeout: o.Timeout, Schema: s.Schema, SchemaUnsent: o.SchemaUnsent,
+		Prices: dispatch.Prices(o.Prices), MaxCost: o.MaxCost, Spent: spent, Deadline: o.Deadline,
+	}
+}
+
+// of returns what answers the subtrees of a job.
+func (w *worker) of(ctx context.Context, job *queue.Job) (*jobWorker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.dispatchers[job.ID]
+	if x == nil {
+		s, err := readSpec(job.Spec)
+		if err != nil {
+			return nil, err
+		}
+		x = &jobWorker{spec: s}
+		if x.dispatcher, err = dispatch.New(w.config(s, 0)); err != nil {
+			return nil, err
+		}
+		w.dispatchers[job.ID] = x
+	}
+	if w.options.MaxCost > 0 {
+		p, err := w.jobs.queue.Progress(ctx, job.ID)
+		if err != nil {
+			return nil, err
+		}
+		x.dispatcher.Spend(w.options.Prices.Cost(p.PromptTokens, p.CachedTokens, p.OutputTokens))
+	}
+	return x, nil
+}
+
+// errStopped ends the runs of a job that is paused or cancelled, or of a worker that stops.
+var errStopped = errors.New("the job is stopped")
+
+// do answers the requests of a subtree.
+func (w *worker) do(ctx context.Context, s queue.Subtree) error {
+	x, err := w.of(ctx, &s.Job)
+	if err != nil {
+		return err
+	}
+	calls := make([]dispatch.Call, len(s.Requests))
+	for i, r := range s.Requests {
+		calls[i].Seq = r.Seq
+		if calls[i].Request, err = x.spec.request(r.Text, r.Body); err != nil {
+			return fmt.Errorf("request %d: %w", r.Seq, err)
+		}
+	}
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-s.Stop:
+			cancel(errStopped)
+		case <-ended:
+		}
+	}()
+	err = x.dispatcher.Run(run, calls, func(ctx context.Context, a dispatch.Answer) error { return s.Store(ctx, stored(&a)) })
+	switch {
+	case err == nil, errors.Is(err, errStopped):
+		return nil
+	case errors.Is(err, dispatch.ErrAway):
+		return fmt.Errorf("%w: %w", queue.ErrAway, err)
+	case errors.Is(err, dispatch.ErrDenied), errors.Is(err, dispatch.ErrBudget), errors.Is(err, dispatch.ErrDeadline):
+		return w.pause(ctx, &s, err)
+	}
+	return err
+}
+
+// pause pauses a job that cannot go on, and returns when the worker has noticed that.
+func (w *worker) pause(ctx context.Context, s *queue.Subtree, why error) error {
+	if err := w.jobs.queue.Pause(ctx, s.Job.ID, why.Error()); err != nil && !errors.Is(err, queue.ErrState) {
+		return errors.Join(why, err)
+	}
+	w.mu.Lock()
+	delete(w.dispatchers, s.Job.ID) // its bounds are looked at again when the job is resumed
+	w.mu.Unlock()
+	select {
+	case <-s.Stop:
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// stored returns an answer as the queue has it.
+func stored(a *dispatch.Answer) queue.Answer {
+	return queue.Answer{
+		Seq: a.Seq, Text: a.Text, Finish: a.Finish, Usage: a.Usage, Attempts: a.Attempts, Took: a.Took, Replica: a.Replica,
+		Failure: queue.Failure(a.Failure),
+	}
+}
