@@ -12,8 +12,9 @@ import (
 )
 
 func newBatch() *cobra.Command {
-	return newGroup("batch", "Plan offline jobs over whole tables",
-		"Batch plans prompts for all rows of a table, so that they share the longest prefixes.", newBatchPlan())
+	return newGroup("batch", "Run whole tables and files through a model",
+		"Batch asks a model for an answer to each row of a table, in an order in which prompts share the longest prefixes.",
+		newBatchRun(), newBatchPlan(), newBatchStatus(), newBatchPause(), newBatchResume(), newBatchCancel(), newBatchWorker())
 }
 
 // batchPlanFlags are the flags of batch plan.

@@ -21,15 +21,21 @@ type money struct {
 	priced   bool
 }
 
-// newMoney makes the provider of the settings, if they name one, with so many entries. base replaces its address; nil: its
-// own.
-func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err error) {
+// PricesOf returns the prices of the settings by model, in which * stands for any text.
+func PricesOf(cfg settings.Config) map[string]cloudcache.Price {
 	prices := make(map[string]cloudcache.Price, len(cfg.Prices))
 	for _, p := range cfg.Prices {
 		prices[p.Model] = cloudcache.Price{
 			Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Output: p.Output,
 		}
 	}
+	return prices
+}
+
+// newMoney makes the provider of the settings, if they name one, with so many entries. base replaces its address; nil: its
+// own.
+func newMoney(cfg settings.Config, base *url.URL, entries int) (m money, err error) {
+	prices := PricesOf(cfg)
 	m.currency, m.priced = cfg.Currency, len(prices) > 0
 	if cfg.CloudProvider == "" {
 		m.rates = cloudcache.NewRates(prices)

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/batch/table"
+)
+
+// batchRunFlags are the flags of batch run.
+type batchRunFlags struct {
+	batchEngineFlags
+
+	batchTaskFlags
+
+	out, errors               string
+	overwrite, dryRun, noWork bool
+	query, format, db, name   string
+	speed                     float64
+}
+
+func newBatchRun() *cobra.Command {
+	var f batchRunFlags
+	cmd := &cobra.Command{
+		Use:   "run TABLE",
+		Short: "Ask a model for an answer to each row of a table",
+		Long: `Run makes a prompt of each row of a table, orders the prompts so that they share the longest prefixes, asks an engine for the
+answers, and writes the table with a column more. Rows with the same prompt are asked once. Before the first request all of the
+table is checked, and a report says what the order saves.
+
+The prompt names columns in double braces, {{city}}; {{*}} on a line of its own stands for a line "column: cell" for each column that it
+does not name, and is added if it names none. Lines with columns may change places, unless --columns as-is is given, or other text stands
+between them.
+
+Answers are stored in a database as they come, by default an SQLite file beside the output. An interrupt ends the run cleanly, and the
+same command goes on with the other rows, also after a crash. With the URL of a PostgreSQL database in --db, workers on other machines
+(ragpilot batch worker) answer rows too.
+
+A row that fails for good is in the file of --errors with its reason. The table is a CSV, TSV, Parquet or JSON lines file, OpenAI batch
+input (whose answers are OpenAI batch output), - for the standard input, or the result of --query on a database.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	f.registerTask(flags)
+	flags.StringVar(&f.out, "out", "", "`FILE` for the table with its answers; empty: TABLE with .answers in its name")
+	flags.StringVar(&f.errors, "errors", "", "`FILE` for rows without an answer; empty: --out with .errors in its name")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace --out and --errors if they are there")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the report and stop: no request is sent, nothing is written")
+	flags.BoolVar(&f.noWork, "no-work", false, "leave the requests to workers elsewhere, and wait for them")
+	flags.StringVar(&f.query, "query", "", "`SQL` that selects the rows from a database")
+	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, parquet, jsonl or openai; empty: by the name of the file")
+	flags.StringVar(&f.db, "db", "", "`FILE|URL` of the database of jobs: SQLite, or PostgreSQL; empty: a file beside --out")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the job; empty: the name of --out")
+	flags.Float64Var(&f.speed, "prefill-speed", 0, "`TOKENS` of prompts that the engine computes in a second, for the report; 0: not known")
+	f.register(flags)
+	return cmd
+}
+
+func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
+	ctx := cmd.Context()
+	work, err := f.check(source)
+	if err != nil {
+		return err
+	}
+	t, err := table.Open(ctx, source, table.Options{Format: table.Format(f.format), Query: f.query, Stdin: cmd.InOrStdin()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	task, closeDocs, err := f.task(ctx, t, f.servedModel(), cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDocs()) }()
+	all := opened{close: func() error { return nil }}
+	if !f.noWork {
+		if all, err = f.open(ctx, &work, cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, all.close()) }()
+	add := batch.AddOptions{Tokenize: all.tokenize}
+	if f.dryRun {
+		report, err := batch.Preview(ctx, t, task, add)
+		if err != nil {
+			return err
+		}
+		return f.report(cmd.OutOrStdout(), &report)
+	}
+	add.Report = func(r batch.Report) error { return f.report(cmd.ErrOrStderr(), &r) }
+	return f.answers(cmd, t, task, batch.RunOptions{
+		Add: add, Work: work, NoWork: f.noWork,
+		Write: batch.WriteOptions{Out: f.out, Errors: f.errors, Column: f.answer, Overwrite: f.overwrite},
+	})
+}
+
+// answers runs the job and says how it ended.
+func (f *batchRunFlags) answers(cmd *cobra.Command, t *table.Table, task batch.Task, o batch.RunOptions) (err error) {
+	ctx := cmd.Context()
+	jobs, err := batch.Open(ctx, f.db, batch.OpenOptions{Logger: batchLogger(cmd.ErrOrStderr())})
+	if err != nil {
+		return fmt.Errorf("--db: %w", err)
+	}
+	defer func() { err = errors.Join(err, jobs.Close()) }()
+	show := newBatchProgress(cmd.ErrOrStderr(), &f.batchEngineFlags)
+	o.Progress = show.show
+	job, written, err := jobs.Run(ctx, f.name, t, task, o)
+	show.end()
+	switch {
+	case errors.Is(err, batch.ErrPaused):
+		return fmt.Errorf("%w; the same command goes on", err)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return errors.New("stopped; the answers so far are kept, and the same command goes on")
+	case err != nil:
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s: %s%s\n", f.out, quantity(written.Rows, "row"), f.summary(&job))
+	if written.Errors != "" {
+		fmt.Fprintf(out, "%s: %s without an answer\n", written.Errors, quantity(written.Failed, "row"))
+	}
+	return nil
+}
+
+// check refuses what cannot be before anything is read, and fills in what goes by other flags.
+func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
+	work, err := f.batchEngineFlags.check()
+	if err != nil {
+		return work, err
+	}
+	if err := f.checkTask(); err != nil {
+		return work, err
+	}
+	if f.out == "" {
+		if f.out = answersBeside(source, f.query); f.out == "" {
+			return work, errors.New("--out is required: the table has no file name")
+		}
+	}
+	f.db = cmp.Or(f.db, f.out+".jobs.db")
+	f.name = cmp.Or(f.name, filepath.Base(f.out))
+	if f.noWork && !strings.HasPrefix(f.db, "postgres") {
+		return work, fmt.Errorf("--no-work: workers elsewhere need a PostgreSQL database in --db, not %s", f.db)
+	}
+	return work, nil
+}
+
+// answersBeside returns the name of the output beside a table: "a.csv" has "a.answers.csv". A query's is no file's.
+func answersBeside(source, query string) string {
+	if query != "" || source == "-" || strings.Contains(source, "://") {
+		return ""
+	}
+	dir, base := filepath.Split(source)
+	stem, ext, _ := strings.Cut(base, ".")
+	if ext == "" {
+		return ""
+	}
+	return dir + stem + ".answers." + ext
+}
+
+// report prints what a job will do.
+func (f *batchRunFlags) report(w io.Writer, r *batch.Report) error {
+	about := "about "
+	if r.Exact {
+		about = ""
+	}
+	fmt.Fprintf(w, "%s, %s in %s\n", quantity(r.Rows, "row"), quantity(r.Requests, "request"), quantity(r.Subtrees, "subtree"))
+	percent := func(t batch.Tokens) float64 { return 100 * float64(t.Computed) / float64(max(t.Prompt, 1)) }
+	fmt.Fprintf(w, "prompt tokens to compute: %s%d of %d (%.1f%%); in the order of the table %s%d of %d (%.1f%%)\n",
+		about, r.Planned.Computed, r.Planned.Prompt, percent(r.Planned), about, r.Unplanned.Computed, r.Unplanned.Prompt, percent(r.Unplanned))
+	share := func(n int64) float64 { return 100 * float64(n) / float64(max(r.Bytes, 1)) }
+	fmt.Fprintf(w, "of the cells' bytes saved: %.1f%%; in the order of the table %.1f%%; no order saves more than %.1f%%\n",
+		share(r.Saved), share(r.FileOrder), share(r.Bound))
+	if f.speed > 0 {
+		fmt.Fprintf(w, "time for prompts: about %v; in the order of the table %v\n", f.prefill(r.Planned), f.prefill(r.Unplanned))
+	}
+	if f.prices != (batch.Prices{}) {
+		cost := func(t batch.Tokens, requests int) float64 {
+			return f.prices.Cost(t.Prompt, t.Prompt-t.Computed, int64(requests*f.maxTokens))
+		}
+		fmt.Fprintf(w, "cost: at most %s, with answers of %d tokens; in the order of the table %s\n",
+			f.money(cost(r.Planned, r.Requests)), f.maxTokens, f.money(cost(r.Unplanned, r.Rows)))
+	}
+	if r.InPlace != "" {
+		fmt.Fprintf(w, "cells keep their places: %s\n", r.InPlace)
+	}
+	return nil
+}
+
+func (f *batchRunFlags) prefill(t batch.Tokens) time.Duration {
+	return time.Duration(float64(t.Computed) / f.speed * float64(time.Second)).Round(time.Second)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// chatServer answers chats with a text, and counts them.
+func chatServer(t *testing.T, answer string) (url string, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/chat/completions" {
+			http.NotFound(w, r)
+			return
+		}
+		asked.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		text, _ := json.Marshal(answer)
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":`+string(text)+`},"finish_reason":"stop"}]}`+"\n\n"+
+			`data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":10}}}`+"\n\n"+
+			"data: [DONE]\n\n")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, asked
+}
+
+// runBoth executes the command in process and returns both outputs.
+func runBoth(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&problems)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), problems.String(), err
+}
+
+const someOrders = "number,city\n1,Lima\n2,Oslo\n3,Lima\n3,Lima\n"
+
+func TestBatchRun(t *testing.T) {
+	url, asked := chatServer(t, "Yes, \"it\" is.")
+	source := write(t, "orders.csv", someOrders)
+	out := filepath.Join(t.TempDir(), "out.csv")
+	args := []string{
+		"batch", "run", source, "--engine", url, "--prompt", "Is it near the sea?\n{{*}}", "--out", out,
+		"--input-price", "10", "--output-price", "20", "--prefill-speed", "1",
+	}
+	shown, _, err := runBoth(t, append(args, "--dry-run")...)
+	if err != nil || asked.Load() != 0 {
+		t.Fatalf("%v, %d requests were sent", err, asked.Load())
+	}
+	for _, want := range []string{
+		"4 rows, 3 requests in 1 subtree", "prompt tokens to compute: about ", "time for prompts: about ", "cost: at most ",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in the report:\n%s", want, shown)
+		}
+	}
+	if _, err := os.Stat(out + ".jobs.db"); err == nil {
+		t.Error("--dry-run has made a database")
+	}
+	shown, problems, err := runBoth(t, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, problems)
+	}
+	if want := out + ": 4 rows, 50.0% of 60 prompt tokens from the cache, cost 0.00036\n"; shown != want {
+		t.Errorf("%q, want %q", shown, want)
+	}
+	got, err := os.ReadFile(out)
+	const yes = `"Yes, ""it"" is."` + "\n"
+	want := "number,city,answer\n1,Lima," + yes + "2,Oslo," + yes + "3,Lima," + yes + "3,Lima," + yes
+	if err != nil || string(got) != want {
+		t.Errorf("%v: %q, want %q", err, got, want)
+	}
+	if asked.Load() != 3 {
+		t.Errorf("%d requests, want 3", asked.Load())
+	}
+	priced := write(t, "serve.yaml", "currency: EUR\nprices:\n  - {model: \"small-*\", input: 10, output: 20}\n")
+	shown, _, err = runBoth(t, "batch", "run", source, "--engine", url, "--config", priced, "--model", "small-1", "--dry-run")
+	if err != nil || !strings.Contains(shown, " EUR, with answers of 256 tokens") {
+		t.Errorf("%v: %s", err, shown)
+	}
+	if _, _, err := runBoth(t, args...); err == nil || !strings.Contains(err.Error(), "out.csv") {
+		t.Errorf("an output that is there is replaced: %v", err)
+	}
+	if _, _, err := runBoth(t, append(args, "--overwrite")...); err != nil || asked.Load() != 3 {
+		t.Errorf("%v, %d requests: the answers were there already", err, asked.Load())
+	}
+}
+
+// Whatever is wrong with the table, the prompt or the flags is reported with its place and value before a request is sent.
+func TestBatchRunRefuses(t *testing.T) {
+	url, asked := chatServer(t, "no")
+	line := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"x"}]}}` + "\n"
+	huge := "number,text\n1," + strings.Repeat("x", 100<<20) + "\n"
+	good := write(t, "good.csv", someOrders)
+	priced := write(t, "serve.yaml", "currency: EUR\nprices:\n  - {model: \"small-*\", input: 10}\n")
+	for name, c := range map[string]struct {
+		file, text string
+		args       []string
+		want       []string
+	}{
+		"quotes":           {"a.csv", "a,b\n1,2\n\"x\"y,3\n", nil, []string{"line 3", `"a"`, "y,3"}},
+		"open quote":       {"a.csv", "a,b\n1,2\n3,\"x\n4,5\n", nil, []string{"line 3"}},
+		"ragged":           {"a.csv", "a,b\n1,2\n1,2,3\n", nil, []string{"line 3", "3"}},
+		"UTF-8":            {"a.csv", "a,b\n1,2\n3,x\xffy\n", nil, []string{"line 3", `"b"`, `\xff`}},
+		"huge cell":        {"a.csv", huge, nil, []string{"line 2", "1,xxx", "MaxRow"}},
+		"custom_id":        {"a.jsonl", line + line, nil, []string{"line 2", `"a"`, "line 1"}},
+		"tools":            {"a.jsonl", strings.Replace(line, `"model"`, `"tools":[{}],"model"`, 1), nil, []string{"line 1", "tools"}},
+		"parquet":          {"a.parquet", "PAR1 and then nothing", nil, []string{"a.parquet"}},
+		"no rows":          {"a.csv", "a,b\n", nil, []string{"no rows"}},
+		"template":         {"a.csv", someOrders, []string{"--prompt", "Where?\n{{town}}"}, []string{"line 2", `"town"`, `"city"`}},
+		"unclosed":         {"a.csv", someOrders, []string{"--prompt", "Where? {{city"}, []string{"line 1", "{{city"}},
+		"blocks":           {"a.csv", someOrders, []string{"--blocks", "found"}, []string{`"found"`}},
+		"answer":           {"a.csv", someOrders, []string{"--answer", "city"}, []string{"city"}},
+		"order":            {"a.csv", someOrders, []string{"--columns", "random"}, []string{`"random"`, "per-row"}},
+		"schema":           {"a.csv", someOrders, []string{"--schema", good}, []string{"--schema"}},
+		"money":            {"a.csv", someOrders, []string{"--max-cost", "1"}, []string{"--max-cost 1", "--input-price"}},
+		"no price":         {"a.csv", someOrders, []string{"--config", priced, "--model", "big"}, []string{"--config", `"big"`}},
+		"deadline":         {"a.csv", someOrders, []string{"--deadline", "soon"}, []string{`--deadline "soon"`}},
+		"tokens":           {"a.csv", someOrders, []string{"--max-tokens", "0"}, []string{"--max-tokens 0"}},
+		"engine":           {"a.csv", someOrders, []string{"--engine", "http://127.0.0.1:1"}, []string{"http://127.0.0.1:1", "unreachable"}},
+		"workers":          {"a.csv", someOrders, []string{"--no-work"}, []string{"--no-work", "PostgreSQL"}},
+		"a table as table": {"a.csv", someOrders, []string{"--out", good}, []string{"good.csv"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"batch", "run", write(t, c.file, c.text), "--engine", url}, c.args...)
+			_, _, err := runBoth(t, args...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+	if asked.Load() != 0 {
+		t.Errorf("%d requests were sent", asked.Load())
+	}
+}
+
+func TestBatchJobCommands(t *testing.T) {
+	url, _ := chatServer(t, "yes")
+	out := filepath.Join(t.TempDir(), "out.csv")
+	db := out + ".jobs.db"
+	source := write(t, "orders.csv", someOrders)
+	if _, _, err := runBoth(t, "batch", "run", source, "--engine", url, "--out", out, "--name", "orders"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string // of the output, or of the error
+	}{
+		{[]string{"status", "--db", db}, "orders  finished  4     4         0       50.0%"},
+		{[]string{"status", "orders", "--db", db}, "3 answered, 0 failed, of 3; 3 sent"},
+		{[]string{"status", "1", "--db", db}, "4 answered, 0 failed, of 4"},
+		{[]string{"status", "absent", "--db", db}, `job "absent": no such batch job`},
+		{[]string{"status"}, "--db is required"},
+		{[]string{"status", "--db", db + "x"}, "no such file"},
+		{[]string{"pause", "orders", "--db", db}, "does not allow this"},
+		{[]string{"cancel", "orders", "--db", db}, "does not allow this"},
+		{[]string{"worker", "--engine", url}, "--db is required"},
+	} {
+		shown, _, err := runBoth(t, append([]string{"batch"}, c.args...)...)
+		if err != nil {
+			shown = err.Error()
+		}
+		if !strings.Contains(shown, c.want) {
+			t.Errorf("%v: %q is not in %q", c.args, c.want, shown)
+		}
+	}
+}
