@@ -84,7 +84,7 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	}
-	for name, most := range map[string]int{"resent": 60, "tool-agent": 60, "reuse-blocks": 40, "compressed-handbook": 40} {
+	for name, most := range map[string]int{"resent": 60, "tool-agent": 60, "reuse-blocks": 40, "compressed-handbook": 40, "batch-chain": 50} {
 		source, err := os.ReadFile(filepath.Join(name, "main.go"))
 		if err != nil {
 			t.Fatal(err)

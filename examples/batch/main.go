@@ -1,75 +1,74 @@
-// Command batch plans many requests together (PlanBatch) and prints what an engine with a small cache computes for them,
-// as they come and as they are planned. The engine is a simulator.
+// Command batch asks about each row of a table, in an order in which prompts share the longest prefixes, and prints the table with the
+// answers. The engine is a simulator.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"log"
-	"strings"
+	"os"
+	"path/filepath"
 
-	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/batch/table"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/sim"
 )
 
-// requests are questions about stars; topics that belong together are found together, in changing order.
-func requests() []contextpilot.Request {
-	found := []string{
-		"sirius vega rigel", "mira algol deneb", "vega sirius altair", "algol mira spica", "rigel sirius vega",
-		"deneb mira algol", "sirius altair vega", "spica algol mira", "vega rigel sirius", "mira deneb algol",
-	}
-	reqs := make([]contextpilot.Request, len(found))
-	for i, stars := range found {
-		reqs[i].ID = fmt.Sprintf("request-%d", i+1)
-		reqs[i].Query = fmt.Sprintf("Question %d?", i+1)
-		for star := range strings.FieldsSeq(stars) {
-			text := strings.Repeat(fmt.Sprintf("What the catalogue says of %s: its colour, its distance, its name. ", star), 10)
-			reqs[i].Blocks = append(reqs[i].Blocks, contextpilot.Block{ID: star, Text: text})
-		}
-	}
-	return reqs
-}
+//go:embed orders.csv
+var orders []byte
+
+// question is asked of each row. Lines with columns may change places between the first line and the last.
+const question = `Which department should handle this complaint? Answer with one word.
+Product: {{product}}
+City: {{city}}
+Complaint: {{complaint}}
+Department:`
 
 func main() {
-	reqs := requests()
-	computed := map[string]int{}
-	for _, policy := range []string{"retrieval", contextpilot.DefaultPolicy} {
-		pilot, err := contextpilot.New(contextpilot.Config{Policy: policy})
-		if err != nil {
-			log.Fatal(err)
-		}
-		engine := sim.New(sim.Options{CapacityTokens: 1200})
-		batch := contextpilot.Batch{Order: make([]int, len(reqs))}
-		if policy == "retrieval" { // one after the other, as they come
-			for i, r := range reqs {
-				batch.Plans, batch.Order[i] = append(batch.Plans, pilot.Plan(r)), i
-			}
-		} else if batch, err = pilot.PlanBatch(context.Background(), reqs); err != nil {
-			log.Fatal(err)
-		}
-		fmt.Printf("policy %s, engine: %s\n", policy, engine.Name())
-		for _, i := range batch.Order {
-			computed[policy] += run(engine, &batch.Plans[i], reqs[i].Query)
-		}
-		fmt.Printf("  computed: %d tokens\n\n", computed[policy])
-	}
-	fmt.Printf("saved: %.0f%%\n", 100-100*float64(computed[contextpilot.DefaultPolicy])/float64(computed["retrieval"]))
-}
-
-// run sends one request and returns the number of prompt tokens that were computed.
-func run(engine *sim.Engine, plan *contextpilot.Plan, question string) int {
-	response, err := engine.Generate(context.Background(), engines.Request{
-		ID: plan.RequestID, Messages: []engines.Message{{Role: engines.User, Content: plan.Prompt(question)}},
-	}, nil)
+	dir, err := os.MkdirTemp("", "batch")
 	if err != nil {
 		log.Fatal(err)
 	}
-	labels := make([]string, len(plan.Items))
-	for i, item := range plan.Items {
-		labels[i] = item.Label
+	defer os.RemoveAll(dir)
+	in, out := filepath.Join(dir, "orders.csv"), filepath.Join(dir, "answers.csv")
+	if err := os.WriteFile(in, orders, 0o600); err != nil {
+		log.Fatal(err)
 	}
-	u := response.Usage
-	fmt.Printf("  %-10s  %-20s  %3d of %3d tokens cached\n", plan.RequestID, strings.Join(labels, " "), u.CachedTokens, u.PromptTokens)
-	return u.PromptTokens - u.CachedTokens
+	if err := run(context.Background(), dir, in, out); err != nil {
+		log.Fatal(err)
+	}
+	answers, err := os.ReadFile(out)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s", answers)
+}
+
+func run(ctx context.Context, dir, in, out string) error {
+	t, err := table.Open(ctx, in, table.Options{})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	jobs, err := batch.Open(ctx, filepath.Join(dir, "jobs.db"), batch.OpenOptions{}) // or a PostgreSQL URL, for workers elsewhere
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	engine := sim.New(sim.Options{Reply: func(engines.Request) string { return "Repairs" }})
+	job, _, err := jobs.Run(ctx, "complaints", t, batch.Task{Prompt: batch.Prompt{Text: question}}, batch.RunOptions{
+		Add: batch.AddOptions{Report: func(r batch.Report) error {
+			fmt.Printf("%d rows, %d requests\n", r.Rows, r.Requests)
+			return nil
+		}},
+		Work:  batch.WorkOptions{Replicas: []batch.Replica{{Name: "sim", Engine: engine}}, Concurrency: 1},
+		Write: batch.WriteOptions{Out: out, Column: "department"},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("engine: %s, %d of %d prompt tokens from the cache\n\n", engine.Name(), job.CachedTokens, job.PromptTokens)
+	return nil
 }
