@@ -175,7 +175,7 @@ func TestWorkerAnswersJobsOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	source, out := written(t, "orders.csv", orders(100)), filepath.Join(t.TempDir(), "out.csv")
-	if all, err := command(t.Context(), t, "batch", "run", source, "--db", db, "--no-work", "--out", out).CombinedOutput(); err != nil {
+	if all, err := command(t.Context(), t, "batch", "run", source, "--db", db, "--no-work", "--out", out, "--prompt", "Where?").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, all)
 	}
 	if got := records(t, out); len(got) != 101 || got[100][3] == "" {

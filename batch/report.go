@@ -2,9 +2,10 @@ package batch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 
@@ -44,13 +45,16 @@ type Report struct {
 	InPlace string
 }
 
-// Tokenize returns the tokens of a chat as an engine makes them, with the beginning of the answer.
+// Tokenize returns the tokens of a chat as an engine makes them, with the beginning of the answer. It is called by several goroutines at a
+// time.
 type Tokenize func(ctx context.Context, messages []engines.Message) ([]int32, error)
 
 // What is counted of a large job: whole runs of neighbours, as tokens are shared by them.
 const (
 	countAll      = 4000 // requests; of more a sample is counted
 	countedRuns   = 8
+	countAtATime  = 256
+	countWorkers  = 8
 	bytesPerToken = 4
 )
 
@@ -80,14 +84,15 @@ func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error
 	if tokenize == nil {
 		return r, nil
 	}
-	var all [2]bool
-	if r.Planned, r.Counted, all[0], err = p.count(ctx, tokenize, t.Requests, p.planPrompts()); err != nil {
+	planned, counted, whole, err := p.count(ctx, tokenize, t.Requests, p.planPrompts())
+	if err != nil {
 		return r, err
 	}
-	if r.Unplanned, _, all[1], err = p.count(ctx, tokenize, t.Rows, p.rowPrompts()); err != nil {
+	unplanned, _, wholeRows, err := p.count(ctx, tokenize, t.Rows, p.rowPrompts())
+	if err != nil || counted == 0 {
 		return r, err
 	}
-	r.Exact = all[0] && all[1]
+	r.Planned, r.Unplanned, r.Counted, r.Exact = planned, unplanned, counted, whole && wholeRows
 	return r, nil
 }
 
@@ -108,40 +113,71 @@ func (p *prepared) sentBytes() (n int64, err error) {
 	return n, nil
 }
 
-// count counts the tokens of prompts. If there are many, a sample is counted and stands for all.
+// count counts the tokens of prompts. If there are many, a sample is counted and stands for all. If the tokenizer fails, nothing is counted.
 func (p *prepared) count(ctx context.Context, tokenize Tokenize, total int, prompts iter.Seq2[[]engines.Message, error]) (
 	sum Tokens, counted int, all bool, err error,
 ) {
 	seen := map[xxh3.Uint128]struct{}{}
-	every := 1
-	if total > countAll {
-		every = total / countedRuns
+	every := max(total/countedRuns, 1)
+	var chats [][]engines.Message
+	flush := func() error {
+		lists, err := tokenizeAll(ctx, tokenize, chats)
+		chats = chats[:0]
+		for _, tokens := range lists {
+			counted++
+			sum.Prompt += int64(len(tokens))
+			sum.Computed += int64(len(tokens) - known(seen, tokens))
+		}
+		return err
 	}
 	i := -1
-	for messages, err := range prompts {
-		if err != nil {
-			return sum, 0, false, err
+	for messages, failed := range prompts {
+		if failed != nil {
+			return sum, 0, false, failed
 		}
 		i++
 		if total > countAll && i%every >= countAll/countedRuns {
 			continue
 		}
 		if total > countAll && i%every == 0 {
+			err = flush()
 			clear(seen)
 		}
-		tokens, err := tokenize(ctx, messages)
-		if err != nil {
-			return sum, 0, false, fmt.Errorf("count tokens: %w", err)
+		if chats = append(chats, messages); len(chats) == countAtATime && err == nil {
+			err = flush()
 		}
-		counted++
-		sum.Prompt += int64(len(tokens))
-		sum.Computed += int64(len(tokens) - known(seen, tokens))
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return Tokens{}, 0, false, ctx.Err()
 	}
 	if counted == total {
 		return sum, counted, true, nil
 	}
 	scale := float64(total) / float64(max(counted, 1))
 	return Tokens{int64(float64(sum.Prompt) * scale), int64(float64(sum.Computed) * scale)}, counted, false, nil
+}
+
+// tokenizeAll returns the tokens of some chats, which are asked for side by side.
+func tokenizeAll(ctx context.Context, tokenize Tokenize, chats [][]engines.Message) ([][]int32, error) {
+	lists, errs := make([][]int32, len(chats)), make([]error, len(chats))
+	var wait sync.WaitGroup
+	for worker := range countWorkers {
+		wait.Go(func() {
+			for i := worker; i < len(chats); i += countWorkers {
+				if lists[i], errs[i] = tokenize(ctx, chats[i]); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return lists, errors.Join(errs...)
 }
 
 // known returns how many tokens at the beginning an earlier prompt had, and keeps this one. An engine computes at least one.

@@ -165,7 +165,7 @@ func (f *batchEngineFlags) open(ctx context.Context, o *batch.WorkOptions, progr
 			}
 			closers = append(closers, engine.Close)
 			all.remote = append(all.remote, engine)
-			replica.Engine = engine
+			replica.Name, replica.Engine = engine.Name(), engine
 			if len(all.replicas) == 0 {
 				if _, err := engine.TokenizeChat(ctx, []engines.Message{{Role: engines.User, Content: "Hello."}}); err == nil {
 					all.tokenize = engine.TokenizeChat
@@ -210,7 +210,7 @@ func (f *batchEngineFlags) openURL(ctx context.Context, url string) (*openai.Eng
 		return nil, fmt.Errorf("--engine: %w", err)
 	}
 	if err := reachable(ctx, engine); err != nil {
-		return nil, errors.Join(fmt.Errorf("--engine %s: %w", url, err), engine.Close())
+		return nil, errors.Join(fmt.Errorf("--engine: %w", err), engine.Close())
 	}
 	return engine, nil
 }

@@ -86,7 +86,7 @@ func TestBatchRun(t *testing.T) {
 		t.Errorf("%d requests, want 3", asked.Load())
 	}
 	priced := write(t, "serve.yaml", "currency: EUR\nprices:\n  - {model: \"small-*\", input: 10, output: 20}\n")
-	shown, _, err = runBoth(t, "batch", "run", source, "--engine", url, "--config", priced, "--model", "small-1", "--dry-run")
+	shown, _, err = runBoth(t, "batch", "run", source, "--engine", url, "--config", priced, "--model", "small-1", "--dry-run", "--prompt", "x")
 	if err != nil || !strings.Contains(shown, " EUR, with answers of 256 tokens") {
 		t.Errorf("%v: %s", err, shown)
 	}
@@ -118,6 +118,7 @@ func TestBatchRunRefuses(t *testing.T) {
 		"custom_id":        {"a.jsonl", line + line, nil, []string{"line 2", `"a"`, "line 1"}},
 		"tools":            {"a.jsonl", strings.Replace(line, `"model"`, `"tools":[{}],"model"`, 1), nil, []string{"line 1", "tools"}},
 		"parquet":          {"a.parquet", "PAR1 and then nothing", nil, []string{"a.parquet"}},
+		"no prompt":        {"a.csv", someOrders, nil, []string{"--prompt is required"}},
 		"no rows":          {"a.csv", "a,b\n", nil, []string{"no rows"}},
 		"template":         {"a.csv", someOrders, []string{"--prompt", "Where?\n{{town}}"}, []string{"line 2", `"town"`, `"city"`}},
 		"unclosed":         {"a.csv", someOrders, []string{"--prompt", "Where? {{city"}, []string{"line 1", "{{city"}},
@@ -135,6 +136,9 @@ func TestBatchRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"batch", "run", write(t, c.file, c.text), "--engine", url}, c.args...)
+			if !strings.HasSuffix(c.file, ".jsonl") && name != "no prompt" && name != "template" && name != "unclosed" {
+				args = append(args, "--prompt", "Where is it?")
+			}
 			_, _, err := runBoth(t, args...)
 			if err == nil {
 				t.Fatal("no error")
@@ -156,7 +160,7 @@ func TestBatchJobCommands(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.csv")
 	db := out + ".jobs.db"
 	source := write(t, "orders.csv", someOrders)
-	if _, _, err := runBoth(t, "batch", "run", source, "--engine", url, "--out", out, "--name", "orders"); err != nil {
+	if _, _, err := runBoth(t, "batch", "run", source, "--engine", url, "--out", out, "--name", "orders", "--prompt", "Where?"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

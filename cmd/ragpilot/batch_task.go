@@ -71,6 +71,9 @@ func (f *batchTaskFlags) task(ctx context.Context, t *table.Table, model string,
 		}
 		return task, done, nil
 	}
+	if f.prompt == "" && f.promptFile == "" {
+		return task, done, errors.New("--prompt is required: what is asked of each row")
+	}
 	task = batch.Task{
 		Prompt: batch.Prompt{System: f.system, Text: f.prompt, Columns: f.use, Blocks: f.blocks, Order: batch.Order(f.columns)},
 		Model:  model, MaxTokens: f.maxTokens, Temperature: f.temperature,
