@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 )
 
@@ -130,6 +132,73 @@ func TestBatchRunSurvivesKills(t *testing.T) {
 		}
 		t.Logf("%d times killed", killed)
 	})
+}
+
+// An engine that dies in the middle and comes back costs no row, and no answer twice.
+func TestRunSurvivesAnEngineThatDies(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := localtest.WriteModel(model, 1); err != nil {
+		t.Fatal(err)
+	}
+	address := testkit.FreeAddress(t)
+	serve := func() *exec.Cmd {
+		engine := command(t.Context(), t, "engine", "serve", "--model", model, "--listen", address)
+		if err := engine.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			if response, err := http.Get("http://" + address + "/v1/models"); err == nil {
+				_ = response.Body.Close()
+				return engine
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Fatal("the engine does not start")
+		return nil
+	}
+	engine := serve()
+	source, dir := written(t, "orders.csv", orders(700)), t.TempDir()
+	args := func(out string) []string {
+		return []string{
+			"batch", "run", source, "--engine", "http://" + address, "--max-tokens", "3", "--concurrency", "4",
+			"--prompt", "Describe this order in one word.", "--out", filepath.Join(dir, out),
+		}
+	}
+	if all, err := command(t.Context(), t, args("calm.csv")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, all)
+	}
+	ended := make(chan error, 1)
+	var shown bytes.Buffer
+	run := command(t.Context(), t, args("deaths.csv")...)
+	run.Stdout, run.Stderr = &shown, &shown
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- run.Wait() }()
+	deaths := 0
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v: %s", err, shown.String())
+			}
+			calm, err1 := os.ReadFile(filepath.Join(dir, "calm.csv"))
+			got, err2 := os.ReadFile(filepath.Join(dir, "deaths.csv"))
+			if err1 != nil || err2 != nil || !bytes.Equal(calm, got) || deaths == 0 {
+				t.Errorf("after %d deaths the output is another one (%v, %v)", deaths, err1, err2)
+			}
+			_ = engine.Process.Kill()
+			_ = engine.Wait()
+			return
+		case <-time.After(time.Duration(200+rand.IntN(400)) * time.Millisecond):
+			if deaths < 3 {
+				_ = engine.Process.Kill()
+				_ = engine.Wait()
+				deaths++
+				engine = serve()
+			}
+		}
+	}
 }
 
 // killOften runs a command until it ends by itself, and kills it so many times before. each is called after each kill.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -106,4 +107,58 @@ func BenchmarkWorkers(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// onBoth runs a test on an SQLite file and on PostgreSQL.
+func onBoth(t *testing.T, test func(t *testing.T, source string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "jobs.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, storetest.PostgresSchema(t)) })
+}
+
+// Two jobs share the workers, one of which joins in the middle and one of which leaves. Nothing is lost.
+func TestWorkersJoinAndLeave(t *testing.T) {
+	onBoth(t, func(t *testing.T, source string) {
+		const rows = 1500
+		jobs := jobsAt(t, source)
+		tab := opened(t, written(t, "groups.csv", groups(rows)))
+		for _, name := range []string{"first", "second"} {
+			if _, err := jobs.Add(t.Context(), name, tab, batch.Task{}, batch.AddOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		worker := func(name string) func() {
+			return work(t, source, batch.WorkOptions{
+				Name: name, Concurrency: 4, Replicas: []batch.Replica{newSim(name, 5*time.Millisecond)},
+			})
+		}
+		stopA := worker("a")
+		defer stopA()
+		answered := func() (first, second int) {
+			a, errA := jobs.Job(t.Context(), "first")
+			b, errB := jobs.Job(t.Context(), "second")
+			if err := errors.Join(errA, errB); err != nil {
+				t.Fatal(err)
+			}
+			return a.RowsDone, b.RowsDone
+		}
+		var first, second int
+		for first+second < rows { // half of all
+			time.Sleep(10 * time.Millisecond)
+			first, second = answered()
+		}
+		if min(first, second) < rows/4 {
+			t.Errorf("one job has %d answers when the other has %d", first, second)
+		}
+		defer worker("b")()
+		stopA()
+		for _, name := range []string{"first", "second"} {
+			job := finished(t, jobs, name)
+			if job.RowsDone != rows || job.Done != job.Requests || job.Attempts != int64(job.Requests) {
+				t.Errorf("%s: %d rows and %d of %d requests answered by %d calls", name, job.RowsDone, job.Done, job.Requests, job.Attempts)
+			}
+			if job.Engines["a"].Rows == 0 || job.Engines["b"].Rows == 0 {
+				t.Errorf("%s was answered by %v", name, job.Engines)
+			}
+		}
+	})
 }
