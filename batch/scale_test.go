@@ -118,7 +118,7 @@ func onBoth(t *testing.T, test func(t *testing.T, source string)) {
 // Two jobs share the workers, one of which joins in the middle and one of which leaves. Nothing is lost.
 func TestWorkersJoinAndLeave(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
-		const rows = 1500
+		const rows = 800
 		jobs := jobsAt(t, source)
 		tab := opened(t, written(t, "groups.csv", groups(rows)))
 		for _, name := range []string{"first", "second"} {

@@ -121,6 +121,8 @@ func (f *batchRunFlags) answers(cmd *cobra.Command, t *table.Table, task batch.T
 		return fmt.Errorf("%w; the same command goes on", err)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return errors.New("stopped; the answers so far are kept, and the same command goes on")
+	case errors.Is(err, batch.ErrExists):
+		return fmt.Errorf("%w; choose another --name, or another --db", err)
 	case err != nil:
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,10 @@ func TestBatchRun(t *testing.T) {
 	}
 	if _, _, err := runBoth(t, args...); err == nil || !strings.Contains(err.Error(), "out.csv") {
 		t.Errorf("an output that is there is replaced: %v", err)
+	}
+	other := append(slices.Clone(args), "--overwrite", "--prompt", "Is it far?")
+	if _, _, err := runBoth(t, other...); err == nil || !strings.Contains(err.Error(), "another prompt; choose another --name") {
+		t.Errorf("another prompt: %v", err)
 	}
 	if _, _, err := runBoth(t, append(args, "--overwrite")...); err != nil || asked.Load() != 3 {
 		t.Errorf("%v, %d requests: the answers were there already", err, asked.Load())
