@@ -66,9 +66,12 @@ func (r *replica) failed(d *Dispatcher, now time.Time, x *item, f fault) {
 	}
 }
 
-// suspect notes that a call failed, and reports whether so many did in a row that the engine must be ill.
+// suspect notes that a call failed, and reports whether so many did in a row that the engine must be ill. A call that failed before says
+// nothing of the engine if that has answered others in between.
 func (r *replica) suspect(x *item) bool {
-	if !slices.Contains(r.ill, x) {
+	again := x.failedOn == r && r.stats.Answers > x.heard
+	x.failedOn, x.heard = r, r.stats.Answers
+	if !again && !slices.Contains(r.ill, x) {
 		r.ill = append(r.ill, x)
 	}
 	return len(r.ill) >= strangers

@@ -34,9 +34,11 @@ type run struct {
 
 // track is what has become of an item so far.
 type track struct {
-	attempts int // all
-	failures int // of them, in a way that counts
-	schema   int // answers that did not match
+	attempts int      // all
+	failures int      // of them, in a way that counts
+	schema   int      // answers that did not match
+	failedOn *replica // where it failed last
+	heard    int      // answers of that replica by then
 	usage    engines.Usage
 	reserved float64
 	round    int // of the replica, when the attempt began
