@@ -45,16 +45,20 @@ func (d *Dispatcher) attempt(r *run, x *item, rep *replica) {
 		o.mismatch = d.schema.check(o.response.Text)
 	}
 	o.took = time.Since(began)
-	answer, ok := d.ended(r, x, rep, o)
-	if !ok {
-		return
+	if answer, ok := d.ended(r, x, rep, o); ok {
+		d.keep(r, x, answer)
 	}
+}
+
+// keep stores an answer.
+func (d *Dispatcher) keep(r *run, x *item, answer Answer) {
 	err := r.store(r.storeCtx, answer)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.storing--
 	r.flying--
 	r.left--
+	d.judge(r.replica)
 	if err != nil {
 		d.stop(r, fmt.Errorf("dispatch: store the answer to request %d: %w", x.call.Seq, err))
 	}
@@ -94,7 +98,10 @@ func (d *Dispatcher) ended(r *run, x *item, rep *replica, o outcome) (answer Ans
 	rep.flying--
 	x.usage = sum(x.usage, o.response.Usage)
 	d.purse.pay(x, o.response.Usage, o.err == nil || errors.Is(o.err, engines.ErrInterrupted))
-	var failure Failure
+	answer = Answer{
+		Seq: x.call.Seq, Text: o.response.Text, Finish: o.response.Finish, Usage: x.usage, Attempts: x.attempts,
+		Took: o.took, Replica: rep.Name,
+	}
 	switch {
 	case o.err == nil:
 		d.answered(r, x, rep, o, now)
@@ -105,7 +112,7 @@ func (d *Dispatcher) ended(r *run, x *item, rep *replica, o outcome) (answer Ans
 				d.again(r, x, now)
 				return Answer{}, false
 			}
-			failure = Failure{Code: CodeSchema, Message: shorten(d.whyMismatch(o))}
+			answer.Failure = Failure{Code: CodeSchema, Message: shorten(d.whyMismatch(o))}
 		}
 	case r.ctx.Err() != nil:
 		d.stop(r, context.Cause(r.ctx))
@@ -113,18 +120,19 @@ func (d *Dispatcher) ended(r *run, x *item, rep *replica, o outcome) (answer Ans
 		return Answer{}, false
 	default:
 		f := classify(o.err)
+		if f.page() && d.doubted(rep) {
+			f.kind, f.code = KindDenied, ""
+		}
 		rep.stats.count(f.kind)
-		if failure = d.failed(r, x, rep, f, now); failure.Code == "" {
+		answer.Failure = d.failed(r, x, rep, f, now)
+		if answer.Failure.Code == "" || d.refused(r, x, rep, f, answer, now) {
 			return Answer{}, false
 		}
 	}
 	r.tree.finish(x)
 	d.storing++
 	d.pump()
-	return Answer{
-		Seq: x.call.Seq, Text: o.response.Text, Finish: o.response.Finish, Usage: x.usage, Attempts: x.attempts,
-		Took: o.took, Replica: rep.Name, Failure: failure,
-	}, true
+	return answer, true
 }
 
 func (d *Dispatcher) whyMismatch(o outcome) string {
@@ -142,6 +150,7 @@ func (d *Dispatcher) answered(r *run, x *item, rep *replica, o outcome, now time
 	d.retries.answered()
 	d.mean.add(o.took.Seconds())
 	rep.stats.Answers++
+	d.release(rep)
 	rep.stats.PromptTokens += u.PromptTokens
 	rep.stats.CachedTokens += u.CachedTokens
 	rep.stats.OutputTokens += u.OutputTokens
@@ -238,7 +247,8 @@ func (d *Dispatcher) refuge(from *replica, r *run, away bool, now time.Time) *re
 
 // move gives a run to another replica, which has none of its prefixes.
 func (d *Dispatcher) move(r *run, to *replica) {
-	r.replica.drop(r)
+	from := r.replica
+	from.drop(r)
 	r.replica = to
 	to.runs = append(to.runs, r)
 	r.epoch++
@@ -249,6 +259,7 @@ func (d *Dispatcher) move(r *run, to *replica) {
 		}
 	}
 	r.tree.unlay()
+	d.judge(from)
 }
 
 // sum adds the usage of two attempts.

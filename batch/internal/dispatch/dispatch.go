@@ -68,6 +68,7 @@ const (
 	DefaultSchemaRetries  = 2
 	DefaultTimeout        = 15 * time.Minute
 	DefaultGrace          = 30 * time.Second
+	DefaultDeniedAfter    = 20
 )
 
 // Config configures a [Dispatcher]. Only Replicas is needed; zero values stand for the defaults.
@@ -91,6 +92,10 @@ type Config struct {
 	// RetryWait is the wait before the second attempt. It doubles for each further one up to MaxRetryWait, and is drawn between half
 	// of that and all of it. An engine that asks for a longer wait gets it.
 	RetryWait, MaxRetryWait time.Duration
+	// DeniedAfter is how many requests a replica must refuse with the same status, before it has answered any, for its runs to stop with
+	// ErrDenied: then an option that all have in common is wrong, and none of them is stored. Status 404 does so at once. Fewer requests,
+	// if they are all that there are, are stored as refused. Those that are too long or filtered do not count. Negative: no number does.
+	DeniedAfter int
 	// Schema is a JSON schema that answers must match; empty: there is none. It is sent as response_format of type json_schema,
 	// unless a request has a response_format of its own or SchemaUnsent is set.
 	Schema json.RawMessage
@@ -114,7 +119,7 @@ type Config struct {
 var (
 	// ErrAway: no replica answers.
 	ErrAway = errors.New("no engine answers")
-	// ErrDenied: the engine takes no request with this key or for this model.
+	// ErrDenied: the engine refuses all requests, because the key, the model, the address or an option is wrong.
 	ErrDenied = errors.New("engine denies all requests")
 	// ErrBudget: the next call could cost more than what is left of Config.MaxCost.
 	ErrBudget = errors.New("budget is spent")
@@ -146,6 +151,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.SchemaRetries, DefaultSchemaRetries)
 	setDefault(&c.Timeout, DefaultTimeout)
 	setDefault(&c.Grace, DefaultGrace)
+	setDefault(&c.DeniedAfter, DefaultDeniedAfter)
 	for _, f := range []struct {
 		name  string
 		value float64

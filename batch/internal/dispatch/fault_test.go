@@ -33,7 +33,7 @@ func TestKinds(t *testing.T) {
 	}{
 		"wrong":               {status(400, "bad member"), 1, dispatch.CodeRefused, 400, nil, 1},
 		"not to be processed": {status(422, "bad member"), 1, dispatch.CodeRefused, 422, nil, 1},
-		"no such page":        {status(404, "no such page"), 1, dispatch.CodeRefused, 404, nil, 1},
+		"no such page":        {status(404, "no such page"), 1, "", 0, dispatch.ErrDenied, 0},
 		"too large":           {status(413, "body"), 1, dispatch.CodeTooLarge, 413, nil, 1},
 		"too long":            {status(400, "This model's maximum context length is 10 tokens"), 1, dispatch.CodeTooLarge, 400, nil, 1},
 		"refused":             {fmt.Errorf("%w: top_p 7", engines.ErrRefused), 1, dispatch.CodeRefused, 0, nil, 1},

@@ -20,12 +20,14 @@ func TestOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		faults := []error{
 			engines.ErrUnreachable, status(429, "busy"), status(500, "oops"), fmt.Errorf("%w: cut", engines.ErrInterrupted), status(400, "wrong"),
+			status(422, "wrong"),
 		}
 		share := rapid.IntRange(0, 40).Draw(rt, "percent of faults")
 		seed := rapid.Uint64().Draw(rt, "seed")
 		runs := rapid.IntRange(1, 4).Draw(rt, "runs")
 		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
 		concurrency := rapid.IntRange(0, 9).Draw(rt, "concurrency")
+		denied := rapid.SampledFrom([]int{-1, 0, 1, 3}).Draw(rt, "denied after")
 		texts := grow(rt, []int{0}, 3)
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
@@ -53,7 +55,7 @@ func TestOnce(t *testing.T) {
 			for i := range all {
 				all[i] = engine()
 			}
-			d := newDispatcher(t, dispatch.Config{Concurrency: concurrency}, all...)
+			d := newDispatcher(t, dispatch.Config{Concurrency: concurrency, DeniedAfter: denied}, all...)
 			var group sync.WaitGroup
 			for range runs {
 				group.Go(func() {

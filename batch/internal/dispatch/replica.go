@@ -22,6 +22,7 @@ type replica struct {
 	trial bool      // it has not answered since it failed: one call at a time
 	last  error     // why it rests
 	ill   []*item   // different calls that failed in a row
+	doubt doubt
 
 	stats ReplicaStats
 	began time.Time // of the first call

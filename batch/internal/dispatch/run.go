@@ -27,6 +27,7 @@ type run struct {
 	hops    int // moves since the last answer
 	left    int // calls that are not done
 	flying  int // calls with the engine or on their way to the store
+	held    int // refusals that are held back
 	delayed []*item
 	grace   *time.Timer
 	err     error // why it stops; nil: it goes on
@@ -107,12 +108,15 @@ func (d *Dispatcher) settle(r *run) {
 	if r.grace != nil {
 		r.grace.Stop()
 	}
-	r.replica.drop(r)
+	rep := r.replica
+	rep.drop(r)
 	r.replica = nil
 	close(r.over)
+	d.judge(rep)
 }
 
 func (r *replica) drop(x *run) {
+	r.recall(x)
 	r.runs = slices.DeleteFunc(r.runs, func(y *run) bool { return y == x })
 }
 
