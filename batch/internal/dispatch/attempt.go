@@ -33,7 +33,7 @@ func (d *Dispatcher) attempt(r *run, x *item, rep *replica) {
 	o.response, o.err = rep.Engine.Generate(ctx, d.request(x), func(piece string) error {
 		if !begun && piece != "" {
 			begun = true
-			d.begins(r, x)
+			d.begins(r, x, rep)
 		}
 		return nil
 	})
@@ -81,13 +81,15 @@ func (d *Dispatcher) request(x *item) engines.Request {
 }
 
 // begins notes that an answer has begun, so its prompt is computed.
-func (d *Dispatcher) begins(r *run, x *item) {
+func (d *Dispatcher) begins(r *run, x *item, rep *replica) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	x.begun = true
+	rep.came(x, true)
 	if x.epoch == r.epoch {
 		r.tree.laid(x)
-		d.pump()
 	}
+	d.pump()
 }
 
 // ended takes over how an attempt ended. It returns the answer to store, if the call is done.
@@ -96,6 +98,7 @@ func (d *Dispatcher) ended(r *run, x *item, rep *replica, o outcome) (answer Ans
 	defer d.mu.Unlock()
 	now := time.Now()
 	rep.flying--
+	rep.came(x, o.err == nil)
 	x.usage = sum(x.usage, o.response.Usage)
 	d.purse.pay(x, o.response.Usage, o.err == nil || errors.Is(o.err, engines.ErrInterrupted))
 	answer = Answer{
@@ -250,7 +253,7 @@ func (d *Dispatcher) move(r *run, to *replica) {
 	from := r.replica
 	from.drop(r)
 	r.replica = to
-	to.runs = append(to.runs, r)
+	to.add(r)
 	r.epoch++
 	r.hops++
 	for _, x := range r.delayed {

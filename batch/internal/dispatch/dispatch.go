@@ -5,7 +5,8 @@
 // answer has begun. An engine with a prefix cache that is large enough then computes as few tokens as if the calls had been sent one
 // after the other.
 //
-// All calls of a run go to one replica, because its cache has what they share; several runs are spread over the replicas. A replica that
+// All calls of a run go to one replica, because its cache has what they share; several runs are spread over the replicas. Runs on the
+// same replica wait for each other in the same way as the calls of one do, where they share a prefix. A replica that
 // fails gives its runs to others and is tried again after growing waits. How many calls a replica takes at a time is found out by
 // trying, and kept for later runs.
 //

@@ -107,27 +107,38 @@ func TestLearnsConcurrency(t *testing.T) {
 	}
 }
 
-// BenchmarkRun is what a dispatcher adds to 500 calls of 32 KB that share most of their text.
+// longCalls are calls of 30 KB that share most of their text.
+func longCalls(n int) []dispatch.Call {
+	head := words(1, 2, 3, 4, 5, 6, 7, 8)
+	for len(head) < 30<<10 {
+		head += head
+	}
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = head[:30<<10] + words(i/20, i)
+	}
+	return calls(texts...)
+}
+
+// atOnce answers everything at once.
+func atOnce() *fake {
+	return &fake{script: func(_ context.Context, req engines.Request, _ int, piece func()) (engines.Response, error) {
+		piece()
+		return answer(req), nil
+	}}
+}
+
+func nowhere(context.Context, dispatch.Answer) error { return nil }
+
+// BenchmarkRun is what a dispatcher adds to calls of 30 KB that share most of their text.
 func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{125, 500} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			head := words(1, 2, 3, 4, 5, 6, 7, 8)
-			for len(head) < 30<<10 {
-				head += head
-			}
-			texts := make([]string, n)
-			for i := range texts {
-				texts[i] = head[:30<<10] + words(i/20, i)
-			}
-			all := calls(texts...)
-			f := &fake{script: func(_ context.Context, req engines.Request, _ int, piece func()) (engines.Response, error) {
-				piece()
-				return answer(req), nil
-			}}
-			d := newDispatcher(b, dispatch.Config{Concurrency: 64}, f)
+			all := longCalls(n)
+			d := newDispatcher(b, dispatch.Config{Concurrency: 64}, atOnce())
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := d.Run(b.Context(), all, func(context.Context, dispatch.Answer) error { return nil }); err != nil {
+				if err := d.Run(b.Context(), all, nowhere); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,6 +23,7 @@ type replica struct {
 	last  error     // why it rests
 	ill   []*item   // different calls that failed in a row
 	doubt doubt
+	beside
 
 	stats ReplicaStats
 	began time.Time // of the first call

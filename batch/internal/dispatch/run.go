@@ -45,6 +45,9 @@ type track struct {
 	round    int // of the replica, when the attempt began
 	epoch    int // of the run
 	due      time.Time
+	begun    bool    // the answer has
+	text     string  // see flat
+	prompt   *prompt // while the replica watches for its answer to begin
 }
 
 func newRun(ctx context.Context, d *Dispatcher, calls []Call, store func(context.Context, Answer) error) *run {
@@ -69,7 +72,7 @@ func newRun(ctx context.Context, d *Dispatcher, calls []Call, store func(context
 func (d *Dispatcher) begin(r *run) {
 	rep := d.choose(time.Now())
 	r.replica = rep
-	rep.runs = append(rep.runs, r)
+	rep.add(r)
 	r.tree.start()
 	d.pump()
 }
@@ -118,6 +121,7 @@ func (d *Dispatcher) settle(r *run) {
 func (r *replica) drop(x *run) {
 	r.recall(x)
 	r.runs = slices.DeleteFunc(r.runs, func(y *run) bool { return y == x })
+	r.unpark(x)
 }
 
 // stopAll stops all runs.
@@ -174,7 +178,7 @@ func (d *Dispatcher) fill(rep *replica, now time.Time) {
 			rep.limiter.idle()
 			return
 		}
-		if !d.allowed(r, x, now) {
+		if rep.park(r, x, d.config.MinShared) || !d.allowed(r, x, now) {
 			continue
 		}
 		cost := d.purse.estimate(x)
@@ -257,7 +261,10 @@ func (d *Dispatcher) later(r *run, x *item, due time.Time) {
 func (d *Dispatcher) launch(r *run, x *item, cost float64, now time.Time) {
 	rep := r.replica
 	x.attempts++
-	x.round, x.epoch, x.reserved = rep.round, r.epoch, cost
+	x.round, x.epoch, x.reserved, x.begun = rep.round, r.epoch, cost, false
+	if len(rep.runs) > 1 {
+		rep.sent(x)
+	}
 	d.purse.reserved += cost
 	rep.flying++
 	rep.stats.Calls++

@@ -33,6 +33,7 @@ type state int
 const (
 	waiting state = iota // for a prefix
 	ready                // in the queue
+	behind               // of a call of another run, see beside
 	flying               // with the engine
 	delayed              // until it may be tried again
 	done
