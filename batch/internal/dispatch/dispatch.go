@@ -6,9 +6,9 @@
 // after the other.
 //
 // All calls of a run go to one replica, because its cache has what they share; several runs are spread over the replicas. Runs on the
-// same replica wait for each other in the same way as the calls of one do, where they share a prefix. A replica that
-// fails gives its runs to others and is tried again after growing waits. How many calls a replica takes at a time is found out by
-// trying, and kept for later runs.
+// same replica wait for each other in the same way as the calls of one do, where they share a prefix. A replica that fails gives its runs
+// to others and is tried again after growing waits. How many calls a replica takes at a time is found out by trying, and kept for later
+// runs.
 //
 // Run stores one answer for each call, or returns an error, after which the calls without an answer may be run again.
 package dispatch
