@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -94,17 +95,17 @@ func (d *Dispatcher) backoff(n int) time.Duration {
 // choose returns the replica for a run: one that works and has least to do.
 func (d *Dispatcher) choose(now time.Time) *replica {
 	return slices.MinFunc(d.replicas, func(a, b *replica) int {
-		return a.burden(now) - b.burden(now)
+		return cmp.Compare(a.burden(now), b.burden(now))
 	})
 }
 
 // burden orders replicas.
-func (r *replica) burden(now time.Time) int {
+func (r *replica) burden(now time.Time) int64 {
 	const muchMore = 1 << 40
-	n := r.left()
+	n := int64(r.left())
 	switch {
 	case now.Before(r.rest):
-		n += muchMore * (1 + min(r.fails, 1000))
+		n += muchMore * (1 + int64(min(r.fails, 1000)))
 	case r.fails > 0 && len(r.runs) > 0: // one run finds out whether it works again
 		n += muchMore
 	}
