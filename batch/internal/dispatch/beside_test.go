@@ -328,8 +328,7 @@ func BenchmarkBeside(b *testing.B) {
 		b.Run(fmt.Sprint(runs), func(b *testing.B) {
 			all := longCalls(512)
 			d := newDispatcher(b, dispatch.Config{Concurrency: 64}, atOnce())
-			b.ReportAllocs()
-			for b.Loop() {
+			perCall(b, len(all), func() {
 				var group sync.WaitGroup
 				for i := range runs {
 					group.Go(func() {
@@ -340,8 +339,7 @@ func BenchmarkBeside(b *testing.B) {
 					})
 				}
 				group.Wait()
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(all)), "µs/call")
+			})
 		})
 	}
 }
