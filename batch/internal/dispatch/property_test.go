@@ -29,6 +29,7 @@ func TestOnce(t *testing.T) {
 		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
 		concurrency := rapid.IntRange(0, 9).Draw(rt, "concurrency")
 		denied := rapid.SampledFrom([]int{-1, 0, 1, 3}).Draw(rt, "denied after")
+		cancelled := rapid.SliceOfN(rapid.IntRange(0, 12), runs, runs).Draw(rt, "seconds until a run is cancelled, more than 8: never")
 		texts := grow(rt, []int{0}, 3)
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
@@ -58,10 +59,15 @@ func TestOnce(t *testing.T) {
 			}
 			d := newDispatcher(t, dispatch.Config{Concurrency: concurrency, DeniedAfter: denied}, all...)
 			var group sync.WaitGroup
-			for range runs {
+			for i := range runs {
 				group.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if c := cancelled[i]; c <= 8 {
+						defer time.AfterFunc(time.Duration(c)*time.Second, cancel).Stop()
+					}
 					s := newStore(t)
-					if err := d.Run(t.Context(), calls(texts...), s.add); err == nil && s.len() != len(texts) {
+					if err := d.Run(ctx, calls(texts...), s.add); err == nil && s.len() != len(texts) {
 						t.Errorf("%d answers of %d without an error", s.len(), len(texts))
 					}
 				})
