@@ -87,7 +87,7 @@ func (d *Dispatcher) judge(rep *replica) {
 		return
 	}
 	for _, r := range rep.runs {
-		if r.err == nil && r.left > r.held {
+		if r.left > r.held {
 			return
 		}
 	}

@@ -137,6 +137,9 @@ func TestRefusedInSmallRuns(t *testing.T) {
 			var group sync.WaitGroup
 			for i := range 3 {
 				group.Go(func() {
+					if i < 2 {
+						time.Sleep(time.Millisecond)
+					}
 					err := d.Run(t.Context(), all[[]int{2, 20, 10}[i]:][:8], s.add)
 					if errors.Is(err, dispatch.ErrDenied) == works || works != (err == nil) || time.Since(began) != 10*time.Minute {
 						t.Errorf("run %d: %v after %v", i, err, time.Since(began))
@@ -168,6 +171,36 @@ func TestRefusedAndCancelled(t *testing.T) {
 	})
 }
 
+// TestRefusedBesideCancelled: refusals that are held back because another run may show what they mean are stored when that run ends
+// without an answer.
+func TestRefusedBesideCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDispatcher(t, dispatch.Config{Grace: -1}, scripted(map[string]func(context.Context) error{
+			words(0): then(time.Hour, nil), words(1): then(0, status(400, "bad")), words(2): then(0, status(400, "bad")),
+		}))
+		var group sync.WaitGroup
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := d.Run(ctx, calls(words(0)), newStore(t).add); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			time.Sleep(time.Millisecond)
+			began := time.Now()
+			s := newStore(t)
+			if err := d.Run(t.Context(), calls(words(1), words(2)), s.add); err != nil || len(s.failed()) != 2 {
+				t.Errorf("%v, failures %v", err, s.failed())
+			}
+			if took := time.Since(began); took != time.Minute-time.Millisecond {
+				t.Errorf("took %v", took)
+			}
+		})
+		group.Wait()
+	})
+}
+
 // TestRefusedElsewhere: what a replica refused that has answered nothing is asked of the replica that takes its place.
 func TestRefusedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,6 +215,19 @@ func TestRefusedElsewhere(t *testing.T) {
 		}
 		if len(odd.texts()) != 6 || len(well.texts()) != 20 {
 			t.Errorf("%d and %d calls", len(odd.texts()), len(well.texts()))
+		}
+	})
+}
+
+// TestRefusedElsewhereToo: refusals of a replica that a run has left do not count any more.
+func TestRefusedElsewhereToo(t *testing.T) {
+	wrong := status(400, "bad")
+	synctest.Test(t, func(t *testing.T) {
+		odd := refuses(func(n int) error { return map[bool]error{true: wrong, false: engines.ErrUnreachable}[n < 5] })
+		s := newStore(t)
+		d := newDispatcher(t, dispatch.Config{Concurrency: 1, DeniedAfter: 6}, odd, refuses(func(int) error { return wrong }))
+		if err := d.Run(t.Context(), numbered(6), s.add); !errors.Is(err, dispatch.ErrDenied) || s.len() > 0 {
+			t.Errorf("%v, %d answers", err, s.len())
 		}
 	})
 }
