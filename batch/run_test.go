@@ -203,6 +203,30 @@ func TestRunWritesFailedRowsWithTheirReasons(t *testing.T) {
 	}
 }
 
+// Requests that an engine never answers fail in the end, although they cannot be distinguished from an ill engine at first. An engine that
+// answers nothing is waited for.
+func TestRunEndsAlthoughSomeRequestsAreNeverAnswered(t *testing.T) {
+	path := written(t, "orders.csv", orders(80))
+	out := filepath.Join(t.TempDir(), "out.csv")
+	fake := newFake(func(_ int, prompt string) error {
+		if strings.Contains(prompt, "city: Oslo\n") && strings.Contains(prompt, "item: chair\n") {
+			return errors.New("out of memory")
+		}
+		return nil
+	})
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	o := batch.RunOptions{Work: fake.replicas(), Write: batch.WriteOptions{Out: out}}
+	_, w, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o)
+	if err != nil || w.Rows != 80 || w.Failed != 13 {
+		t.Fatalf("%+v, %v; want 13 failed rows", w, err)
+	}
+	for _, f := range records(t, w.Errors)[1:] {
+		if f[3] != "attempts" || !strings.Contains(f[4], "out of memory") {
+			t.Errorf("%q", f)
+		}
+	}
+}
+
 // The lines of an OpenAI batch file are sent as they are; answers and failures are in OpenAI's form and in the order of the file.
 func TestRunOpenAIBatchFile(t *testing.T) {
 	var in strings.Builder

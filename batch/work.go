@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ragpilot/ragpilot/batch/internal/dispatch"
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
+	"github.com/ragpilot/ragpilot/engines"
 )
 
 // Replica is an engine under a name.
@@ -44,7 +47,7 @@ type WorkOptions struct {
 //
 // A job that cannot go on, because its engine denies all requests or its money or time is spent, is paused with the reason.
 func (j *Jobs) Work(ctx context.Context, o WorkOptions) error {
-	w := &worker{jobs: j, options: o, dispatchers: map[int64]*jobWorker{}}
+	w := &worker{jobs: j, options: o, dispatchers: map[int64]*jobWorker{}, given: map[subtree]int{}}
 	if _, err := dispatch.New(w.config(&spec{}, 0)); err != nil { // names what is wrong with the options
 		return err
 	}
@@ -79,7 +82,17 @@ type worker struct {
 
 	mu          sync.Mutex
 	dispatchers map[int64]*jobWorker // guarded by mu; by job
+	given       map[subtree]int      // guarded by mu; how often a subtree was given up although an engine is well
 }
+
+// subtree names a subtree of a job.
+type subtree struct {
+	job    int64
+	number int
+}
+
+// maxGiven is how often a subtree is given up although an engine is well, before its requests are taken to be the cause.
+const maxGiven = 3
 
 // jobWorker answers the subtrees of one job.
 type jobWorker struct {
@@ -148,16 +161,76 @@ func (w *worker) do(ctx context.Context, s queue.Subtree) error {
 		case <-ended:
 		}
 	}()
-	err = x.dispatcher.Run(run, calls, func(ctx context.Context, a dispatch.Answer) error { return s.Store(ctx, stored(&a)) })
+	left := &unanswered{open: map[int]bool{}}
+	for _, r := range s.Requests {
+		left.open[r.Seq] = true
+	}
+	err = x.dispatcher.Run(run, calls, func(ctx context.Context, a dispatch.Answer) error {
+		err := s.Store(ctx, stored(&a))
+		if err == nil {
+			left.answered(a.Seq)
+		}
+		return err
+	})
 	switch {
 	case err == nil, errors.Is(err, errStopped):
 		return nil
 	case errors.Is(err, dispatch.ErrAway):
-		return fmt.Errorf("%w: %w", queue.ErrAway, err)
+		return w.givenUp(ctx, &s, calls[0].Request.Model, left, err)
 	case errors.Is(err, dispatch.ErrDenied), errors.Is(err, dispatch.ErrBudget), errors.Is(err, dispatch.ErrDeadline):
 		return w.pause(ctx, &s, err)
 	}
 	return err
+}
+
+// unanswered are the requests of a subtree that have no answer yet.
+type unanswered struct {
+	mu   sync.Mutex
+	open map[int]bool // guarded by mu; by Seq
+}
+
+func (u *unanswered) answered(seq int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, seq)
+}
+
+// givenUp returns what is to be done about a subtree of which no engine answers the rest: another worker or a later time, or, if an engine
+// is well and it was so before, that these requests have failed.
+func (w *worker) givenUp(ctx context.Context, s *queue.Subtree, model string, left *unanswered, why error) error {
+	away := fmt.Errorf("%w: %w", queue.ErrAway, why)
+	if !w.well(ctx, model) {
+		return away
+	}
+	name := subtree{s.Job.ID, s.Number}
+	w.mu.Lock()
+	w.given[name]++
+	n := w.given[name]
+	if n >= maxGiven {
+		delete(w.given, name)
+	}
+	w.mu.Unlock()
+	if n < maxGiven {
+		return away
+	}
+	for _, seq := range slices.Sorted(maps.Keys(left.open)) {
+		failure := queue.Failure{Code: dispatch.CodeAttempts, Message: why.Error()}
+		if err := s.Store(ctx, queue.Answer{Seq: seq, Failure: failure}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// well reports whether an engine answers a request that has nothing of a table in it.
+func (w *worker) well(ctx context.Context, model string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	hello := engines.Request{Model: model, MaxTokens: 1, Messages: []engines.Message{{Role: engines.User, Content: "Hello."}}}
+	return slices.ContainsFunc(w.options.Replicas, func(r Replica) bool {
+		_, err := r.Engine.Generate(ctx, hello, nil)
+		return err == nil
+	})
 }
 
 // pause pauses a job that cannot go on, and returns when the worker has noticed that.
