@@ -203,6 +203,49 @@ func TestRunWritesFailedRowsWithTheirReasons(t *testing.T) {
 	}
 }
 
+// An engine that refuses all requests alike pauses the job: no row is marked, and the same run goes on when the cause is gone.
+func TestRunPausesWhenAllIsRefused(t *testing.T) {
+	path := written(t, "orders.csv", orders(80))
+	out := filepath.Join(t.TempDir(), "out.csv")
+	denied := true
+	fake := newFake(func(int, string) error {
+		if denied {
+			return fmt.Errorf("%w: status 401: no such key", engines.ErrRefused)
+		}
+		return nil
+	})
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	o := batch.RunOptions{Work: fake.replicas(), Write: batch.WriteOptions{Out: out}}
+	job, _, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o)
+	if !errors.Is(err, batch.ErrPaused) || !strings.Contains(err.Error(), "no such key") || job.RowsFailed != 0 {
+		t.Fatalf("%v, %d rows failed", err, job.RowsFailed)
+	}
+	denied = false
+	if _, w, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o); err != nil || w.Rows != 80 || w.Failed != 0 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+}
+
+// A bound of money pauses the job; a higher one lets it go on.
+func TestRunKeepsToItsMoney(t *testing.T) {
+	path := written(t, "orders.csv", orders(400))
+	out := filepath.Join(t.TempDir(), "out.csv")
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	o := batch.RunOptions{Write: batch.WriteOptions{Out: out}, Work: batch.WorkOptions{
+		Replicas: []batch.Replica{newSim("sim", 0)}, Concurrency: 4, Prices: batch.Prices{Input: 100, Cached: 10, Output: 100}, MaxCost: 0.1,
+	}}
+	task := batch.Task{MaxTokens: 5}
+	job, _, err := jobs.Run(t.Context(), "orders", opened(t, path), task, o)
+	spent := func() float64 { return o.Work.Prices.Cost(job.PromptTokens, job.CachedTokens, job.OutputTokens) }
+	if !errors.Is(err, batch.ErrPaused) || spent() > 0.1 || job.RowsDone == 0 {
+		t.Fatalf("%v, %g spent on %d rows", err, spent(), job.RowsDone)
+	}
+	o.Work.MaxCost = 10
+	if job, _, err = jobs.Run(t.Context(), "orders", opened(t, path), task, o); err != nil || job.RowsDone != 400 || spent() <= 0.1 {
+		t.Errorf("%v, %g spent on %d rows", err, spent(), job.RowsDone)
+	}
+}
+
 // Requests that an engine never answers fail in the end, although they cannot be distinguished from an ill engine at first. An engine that
 // answers nothing is waited for.
 func TestRunEndsAlthoughSomeRequestsAreNeverAnswered(t *testing.T) {

@@ -34,6 +34,9 @@ type WorkOptions struct {
 	MaxCost float64
 	// Deadline is when a job that is not finished is paused; zero: never.
 	Deadline time.Time
+	// KeepGoing marks rows as failed although an engine has refused the first ones alike and answered none. Otherwise the job is then paused,
+	// because the key, the model or an option is probably wrong.
+	KeepGoing bool
 	// Timeout bounds one attempt of a request; 0: 15 minutes.
 	Timeout time.Duration
 	// SchemaUnsent keeps schemas from engines that do not take them. Answers are checked all the same.
@@ -102,9 +105,14 @@ type jobWorker struct {
 
 func (w *worker) config(s *spec, spent float64) dispatch.Config {
 	o := &w.options
+	deniedAfter := 0 // the default
+	if o.KeepGoing {
+		deniedAfter = -1
+	}
 	return dispatch.Config{
 		Replicas: o.Replicas, Concurrency: o.Concurrency, Timeout: o.Timeout, Schema: s.Schema, SchemaUnsent: o.SchemaUnsent,
 		Prices: dispatch.Prices(o.Prices), MaxCost: o.MaxCost, Spent: spent, Deadline: o.Deadline,
+		DeniedAfter: deniedAfter,
 	}
 }
 

@@ -35,6 +35,7 @@ type batchEngineFlags struct {
 	maxCost       float64
 	deadline      string
 	schemaUnsent  bool
+	keepGoing     bool
 }
 
 // localConcurrency is how many requests a model in this process gets at a time: more only wait for the processor.
@@ -55,6 +56,7 @@ func (f *batchEngineFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "pause the job before it costs more `MONEY`, by the prices; 0: no bound")
 	flags.StringVar(&f.deadline, "deadline", "", "pause the job at a `TIME` like 2026-01-31T06:00:00Z, or after one like 8h")
 	flags.BoolVar(&f.schemaUnsent, "schema-unsent", false, "do not send --schema to the engine; answers are checked all the same")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "mark rows as failed, and do not pause the job, if an engine refuses the first ones alike")
 	registerFiles(flags, &f.local)
 	registerDevice(flags, &f.local.Device, &f.local.DeviceBytes)
 }
@@ -63,6 +65,7 @@ func (f *batchEngineFlags) register(flags *pflag.FlagSet) {
 func (f *batchEngineFlags) check() (batch.WorkOptions, error) {
 	o := batch.WorkOptions{
 		Concurrency: f.concurrency, Prices: f.prices, MaxCost: f.maxCost, Timeout: f.timeout, SchemaUnsent: f.schemaUnsent,
+		KeepGoing: f.keepGoing,
 	}
 	if err := checkLimits(limited{"concurrency", f.concurrency, 0}, limited{"timeout", int(f.timeout), 0}); err != nil {
 		return o, err
