@@ -33,6 +33,8 @@ const (
 	drainTime  = 100 * time.Millisecond
 )
 
+const idempotencyKey = "Idempotency-Key"
+
 // attempt sends the call once and reads the answer into a. A nil result means that the answer is complete.
 func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 	// Leaving cancels the request, which closes the connection unless the answer was read to its end.
@@ -40,8 +42,9 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 	defer cancel(nil)
 
 	var reused, answered atomic.Bool
+	var conns atomic.Int32 // on which the request was sent, or was to be
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:              func(info httptrace.GotConnInfo) { reused.Store(info.Reused) },
+		GotConn:              func(info httptrace.GotConnInfo) { reused.Store(info.Reused); conns.Add(1) },
 		GotFirstResponseByte: func() { answered.Store(true) },
 	})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.endpoint("/chat/completions"), bytes.NewReader(c.body))
@@ -49,6 +52,11 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 		return &failure{err: err}
 	}
 	request.Header = c.header
+	if _, ok := request.Header[idempotencyKey]; !ok {
+		// An empty list is not sent. It lets net/http send the request again, at once and on another connection, if the server closed
+		// this idle one: llama-server does so after each streamed answer.
+		request.Header[idempotencyKey] = []string{}
+	}
 
 	watch := newWatch(cancel, e.config.Timeouts.Header, "no answer")
 	watch.start()
@@ -70,7 +78,7 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 			// A pooled connection may break because the server closed it while it was idle. On a fresh one the
 			// request itself may be what breaks the server: do not send it again.
 			again:    isDial(err) || reused.Load() && !answered.Load(),
-			notTaken: isDial(err),
+			notTaken: isDial(err) && conns.Load() == 0,
 		}
 	}
 	defer response.Body.Close()
@@ -83,7 +91,7 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 		if ended, cause := endCause(caller, ctx); ended {
 			return &failure{err: cause}
 		}
-		return &failure{err: status, again: transient(status.Code), after: status.RetryAfter, notTaken: turnedAway(status.Code)}
+		return &failure{err: status, again: transient(status.Code), after: status.RetryAfter, notTaken: turnedAway(status.Code) && conns.Load() == 1}
 	}
 	if err := e.readAnswer(ctx, response.Header, body, a); err != nil {
 		return &failure{err: broken(caller, ctx, a, err)}

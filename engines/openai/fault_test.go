@@ -248,7 +248,7 @@ func TestNotTaken(t *testing.T) {
 				return
 			}
 			busy(w, r, n)
-		}, false, 4},
+		}, false, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, engine := startFake(t, func(w http.ResponseWriter, r *http.Request, n int) {
