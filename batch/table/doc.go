@@ -1,4 +1,4 @@
-// Package table reads and writes the tables of offline jobs: CSV, TSV, JSON lines, OpenAI batch files, and the results of SQL
+// Package table reads and writes the tables of offline jobs: CSV, TSV, JSON lines, OpenAI batch files, Parquet, and the results of SQL
 // queries on SQLite and PostgreSQL.
 //
 //	t, err := table.Open(ctx, "people.csv", table.Options{})
@@ -22,13 +22,25 @@
 //   - Booleans: true, false.
 //   - PostgreSQL: what the server writes, with time zone UTC and ISO dates. SQLite: the value as it is stored, whatever the column's
 //     declared type.
-//   - Binary values (bytea, BLOB): base64.
+//   - Binary values (bytea, BLOB, Parquet's arrays of fixed length): base64.
 //
 // Text that is not UTF-8 and NUL characters are refused in every format, and so are empty and repeated names of columns, rows whose
 // number of fields is not that of the header, and cells and rows that are too large. An [*Error] names the source, the place, the column
 // and the value. A table with a header and no rows is a table; a file without any bytes is not.
 //
 // Memory is bounded by the largest row, [Options.MaxRow]; [Table.Check] needs more for OpenAI batch input.
+//
+// # Parquet
+//
+// Columns that are lists, maps or groups are one cell, their JSON. Times are written as in RFC 3339, without a zone if the type has none.
+// Texts and other arrays of bytes must be UTF-8. Memory is bounded by one page of each column.
+//
+// [Open] checks all pages, for the library trusts the sizes and counts in them. Files are refused with [ErrFormat] that are compressed
+// with Brotli, or not in all row groups in the same way, and those with booleans in runs, which the library reads wrongly: some writers
+// make them in pages of version 2.
+//
+// Parquet is written from Parquet only. The columns of the input stay with their types and values; added columns are texts that may be
+// NULL.
 //
 // # Queries
 //

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Open opens a table and reads as much of it as tells its columns: the header of CSV and TSV, all of JSON lines.
+// Open opens a table and reads as much of it as tells its columns: the header of CSV and TSV, the footer of Parquet, all of JSON lines.
 //
 // source is a path, "-" for standard input, or, with Options.Query, a path of an SQLite file or a URL that begins with postgres:// or
 // postgresql:// (with Options.Format Postgres, anything that pgx reads). Standard input and the result of a query are read to
@@ -84,6 +84,8 @@ func (t *Table) open(ctx context.Context, source string) (err error) {
 	switch t.Format {
 	case CSV, TSV:
 		return openCSV(ctx, t)
+	case Parquet:
+		return openParquet(ctx, t)
 	case SQLite:
 		return openSQLite(ctx, t)
 	case OpenAI:

@@ -18,6 +18,7 @@ const (
 	TSV      Format = "tsv"      // the same with tabs
 	JSONL    Format = "jsonl"    // one JSON object a line
 	OpenAI   Format = "openai"   // the input of OpenAI's batch API
+	Parquet  Format = "parquet"  // Apache Parquet
 	SQLite   Format = "sqlite"   // a query on a file of SQLite
 	Postgres Format = "postgres" // a query on PostgreSQL
 )
@@ -63,15 +64,15 @@ func (o Options) resolve() (Options, error) {
 		o.Stdin = os.Stdin
 	}
 	switch o.Format {
-	case "", CSV, TSV, JSONL, OpenAI, SQLite, Postgres:
+	case "", CSV, TSV, JSONL, OpenAI, Parquet, SQLite, Postgres:
 		return o, nil
 	}
-	return o, fmt.Errorf("table: Options.Format = %q: %w, want csv, tsv, jsonl, openai, sqlite or postgres", o.Format, ErrFormat)
+	return o, fmt.Errorf("table: Options.Format = %q: %w, want csv, tsv, jsonl, openai, parquet, sqlite or postgres", o.Format, ErrFormat)
 }
 
 // extensions are the formats by the ends of names.
 var extensions = map[string]Format{
-	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL,
+	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".parquet": Parquet, ".pq": Parquet,
 	".db": SQLite, ".sqlite": SQLite, ".sqlite3": SQLite,
 }
 
@@ -81,9 +82,9 @@ func formatOf(name string) (f Format, packed bool, err error) {
 	ext := filepath.Ext(base)
 	f, ok := extensions[ext]
 	if !ok {
-		return "", packed, fmt.Errorf("%w: the ending %q is unknown; use .csv, .tsv or .jsonl, or set the format", ErrFormat, ext)
+		return "", packed, fmt.Errorf("%w: the ending %q is unknown; use .csv, .tsv, .jsonl or .parquet, or set the format", ErrFormat, ext)
 	}
-	if packed && f == SQLite {
+	if packed && (f == Parquet || f == SQLite) {
 		return "", packed, fmt.Errorf("%w: %s files cannot be read compressed", ErrFormat, f)
 	}
 	return f, packed, nil

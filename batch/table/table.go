@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // Table is an open table. It is safe for concurrent use; several passes may run at the same time.
@@ -48,8 +50,9 @@ type Row struct {
 	URL  string // url of an OpenAI batch line; else ""
 	Body []byte // body of an OpenAI batch line, a JSON object as it stands there; else nil
 
-	nulls []bool // one a column; nil: no cell is NULL
-	raw   []byte // CSV: the record without its line end; JSONL: the object
+	nulls  []bool      // one a column; nil: no cell is NULL
+	raw    []byte      // CSV: the record without its line end; JSONL: the object
+	values parquet.Row // Parquet: the values of all leaf columns
 }
 
 // Place returns where the row stands, for people: "line 12" or "row 11". Lines and rows count from 1.
@@ -68,6 +71,7 @@ func (r *Row) Clone() Row {
 	out := *r
 	out.Cells, out.nulls = slices.Clone(r.Cells), slices.Clone(r.nulls)
 	out.Body, out.raw = slices.Clone(r.Body), slices.Clone(r.raw)
+	out.values = r.values.Clone()
 	return out
 }
 

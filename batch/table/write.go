@@ -33,8 +33,8 @@ type encoder interface {
 // Create begins an output that has the rows of a table, each with cells of more columns. The file appears when [Writer.Commit] returns
 // without an error; until then it is a temporary file beside it. Only its owner may read it.
 //
-// The format goes by the name. Each format can be written from a table of the same format: CSV and TSV records and the members of
-// JSON objects stay as they are in the input, byte for byte. CSV, TSV and JSON lines can be written from all tables
+// The format goes by the name. Each format can be written from a table of the same format: CSV and TSV records, the members of JSON
+// objects and the values of Parquet stay as they are in the input, byte for byte. CSV, TSV and JSON lines can be written from all tables
 // with columns. OpenAI batch output has a form of its own, see [CreateResults].
 //
 // An output that is there is refused with [ErrExists], unless opts says otherwise; the input is always refused. So is a column that the
@@ -60,6 +60,8 @@ func Create(path string, like *Table, columns []string, opts WriteOptions) (*Wri
 		w.each, err = newCSVEncoder(out, like, columns, format)
 	case JSONL:
 		w.each = newJSONEncoder(out, like, columns)
+	default:
+		w.each, err = newParquetEncoder(out, like, columns)
 	}
 	if err != nil {
 		_ = out.drop() // the first error is the one to know
@@ -81,8 +83,10 @@ func writable(to, from Format) error {
 	switch {
 	case from == OpenAI:
 		return fmt.Errorf("%w: OpenAI batch input has no columns; its answers are written with CreateResults", ErrFormat)
-	case to == CSV || to == TSV || to == JSONL:
+	case to == CSV || to == TSV || to == JSONL || to == Parquet && from == Parquet:
 		return nil
+	case to == Parquet:
+		return fmt.Errorf("%w: Parquet is written from Parquet only; use .csv or .jsonl", ErrFormat)
 	}
 	return fmt.Errorf("%w: a table cannot be written as %s", ErrFormat, to)
 }

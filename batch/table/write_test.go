@@ -118,6 +118,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"a column twice", in, filepath.Join(dir, "o.csv"), []string{"c", "c"}, WriteOptions{}, "added twice"},
 		{"an empty name", in, filepath.Join(dir, "o.csv"), []string{""}, WriteOptions{}, "is empty"},
 		{"an unknown ending", in, filepath.Join(dir, "o.xlsx"), []string{"c"}, WriteOptions{}, `".xlsx"`},
+		{"Parquet from CSV", in, filepath.Join(dir, "o.parquet"), []string{"c"}, WriteOptions{}, "Parquet only"},
 		{"a folder that is not there", in, filepath.Join(dir, "x", "o.csv"), []string{"c"}, WriteOptions{}, "no such file"},
 		{"OpenAI batch input", batch, filepath.Join(dir, "o.csv"), []string{"c"}, WriteOptions{}, "CreateResults"},
 	} {
