@@ -34,8 +34,8 @@ JSON line for each request in the order of execution:
 {"row": N, "columns": ["c3", "c1"], "rows": [N, M]}
 Rows count from 0. rows is there if several rows have the same cells; they are one request.
 
-A table is a CSV, TSV or JSON lines file, also with .gz, - for the standard input, or with --query a SQLite file or the
-URL of a PostgreSQL database. No prompt is sent.`,
+A table is a CSV, TSV or JSON lines file, also with .gz, a Parquet file, - for the standard input, or with --query a SQLite file
+or the URL of a PostgreSQL database. No prompt is sent.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
@@ -45,7 +45,7 @@ URL of a PostgreSQL database. No prompt is sent.`,
 	flags.StringVar(&f.columns, "columns", string(batch.PerRow),
 		"`per-row|fixed|as-is`: each row has its own order of cells, all rows have the same, or that of the table")
 	flags.StringVar(&f.query, "query", "", "`SQL` that selects the rows from a database")
-	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv or jsonl; empty: by the name of the file")
+	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, jsonl or parquet; empty: by the name of the file")
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 func TestBatchPlan(t *testing.T) {
@@ -31,6 +33,17 @@ func TestBatchPlan(t *testing.T) {
 	written, err := os.ReadFile(plan)
 	if err != nil || strings.Count(string(written), "\n") != 3 || !strings.Contains(string(written), `"rows":[2,3]`) {
 		t.Errorf("%v: %s", err, written)
+	}
+	var rows bytes.Buffer
+	if err := parquet.Write(&rows, []struct{ Number int32 }{{1}, {1}, {2}}); err != nil {
+		t.Fatal(err)
+	}
+	columns := filepath.Join(dir, "orders.parquet")
+	if err := os.WriteFile(columns, rows.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(columns); err != nil || !strings.Contains(out, "3 rows, 2 requests") {
+		t.Errorf("%v: %s", err, out)
 	}
 	for _, c := range []struct {
 		args []string
