@@ -151,3 +151,18 @@ func TestGrace(t *testing.T) {
 		complete(t, q, job, 10)
 	})
 }
+
+// Wait returns when the queue is closed.
+func TestWaitClosed(t *testing.T) {
+	q, err := queue.Open(t.Context(), t.TempDir()+"/jobs.db", queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := create(t, q, "closed", requests(1, 1))
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := q.Wait(t.Context(), job.ID); err == nil {
+		t.Errorf("%+v of a queue that is closed", found)
+	}
+}

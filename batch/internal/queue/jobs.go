@@ -179,15 +179,22 @@ func (q *Queue) finish(ctx context.Context, job int64) error {
 	return err
 }
 
-// Wait returns the job once it has ended.
+// Wait returns the job once it has ended. While the database cannot be reached it goes on waiting, as workers do.
 func (q *Queue) Wait(ctx context.Context, job int64) (Job, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	away := false
 	for {
 		found, err := q.byID(ctx, job)
-		if err != nil || found.State.Ended() {
+		switch {
+		case err == nil && found.State.Ended():
+			return found, nil
+		case err != nil && (errors.Is(err, ErrNotFound) || hopeless(err) || q.closed.Load()):
 			return found, err
+		case err != nil && !away && ctx.Err() == nil:
+			q.log.WarnContext(ctx, "the state of a batch job cannot be read yet", "error", err)
 		}
+		away = err != nil
 		select {
 		case <-ctx.Done():
 			return found, context.Cause(ctx)

@@ -129,7 +129,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait(t, q, job)
+		waitFor(t, q, job, patience+time.Duration(kills)*time.Second)
 		complete(t, q, job, n)
 		text, err := os.ReadFile(calls)
 		if err != nil {

@@ -191,7 +191,12 @@ func work(t testing.TB, q *queue.Queue, opts queue.WorkerOptions) (stop func()) 
 // wait waits until a job is finished.
 func wait(t testing.TB, q *queue.Queue, job queue.Job) queue.Job {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	return waitFor(t, q, job, patience)
+}
+
+func waitFor(t testing.TB, q *queue.Queue, job queue.Job, limit time.Duration) queue.Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	got, err := q.Wait(ctx, job.ID)
 	if err != nil || got.State != queue.Finished {

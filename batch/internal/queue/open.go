@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +43,7 @@ type Queue struct {
 	client    riverClient   // inserts and controls River jobs; it works none
 	log       *slog.Logger
 	heartbeat time.Duration
+	closed    atomic.Bool
 }
 
 // riverClient is a River client of either database.
@@ -103,6 +105,7 @@ func (q *Queue) prepare(ctx context.Context) (err error) {
 
 // Close closes the connections. Workers must have ended.
 func (q *Queue) Close() error {
+	q.closed.Store(true)
 	var errs []error
 	if q.read != nil && q.read != q.write {
 		errs = append(errs, q.read.Close())
@@ -125,6 +128,10 @@ func (q *Queue) openPostgres(ctx context.Context, dsn string) error {
 	if schema == "" {
 		schema = Schema
 		config.ConnConfig.RuntimeParams["search_path"] = schema
+	}
+	// An answer that was stored outlives a crash of the server, also where the server's own setting is off.
+	if value := config.ConnConfig.RuntimeParams["synchronous_commit"]; value == "" || value == "off" {
+		config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	}
 	if !strings.Contains(dsn, "pool_max_conns") {
 		config.MaxConns = max(8, config.MaxConns)

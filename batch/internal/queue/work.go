@@ -98,6 +98,9 @@ func (q *Queue) Work(ctx context.Context, opts WorkerOptions) (err error) {
 	opts.Name, opts.Lanes, opts.Grace = cmp.Or(opts.Name, "worker"), cmp.Or(opts.Lanes, 1), cmp.Or(opts.Grace, 30*time.Second)
 	w := &worker{q: q, opts: opts, gate: newGate(opts.Lanes), jobs: map[int64]*known{}, running: map[int64]*running{}}
 	if w.process, err = q.enter(ctx, opts.Name); err != nil {
+		if ctx.Err() != nil {
+			return nil // it ended before it began
+		}
 		return fmt.Errorf("start a worker: %w", err)
 	}
 	defer w.process.leave()

@@ -14,6 +14,9 @@ import (
 // commitSize bounds how many answers are stored in one transaction.
 const commitSize = 256
 
+// commitTimeout bounds one try to store answers: a connection that was cut without a notice would be waited for much longer.
+const commitTimeout = 30 * time.Second
+
 // errStopped: the worker has ended before the answer could be stored.
 var errStopped = errors.New("the worker has stopped")
 
@@ -108,7 +111,9 @@ func (w *writer) run() {
 // commit stores answers, and tries until it can: a disk that is full, or a database that is away, comes back.
 func (w *writer) commit(batch []*entry) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := w.q.storeAnswers(w.ctx, w.process, batch)
+		ctx, cancel := context.WithTimeout(w.ctx, commitTimeout)
+		err := w.q.storeAnswers(ctx, w.process, batch)
+		cancel()
 		if err == nil || hopeless(err) {
 			return err
 		}
