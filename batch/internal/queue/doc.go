@@ -16,6 +16,7 @@
 //	batch_subtree   (job, subtree): its first and last request
 //	batch_answer    (job, seq): an answer or a failure, written once
 //	batch_progress  (job, process, replica): sums over answers, changed in the transaction that stores the answers
+//	batch_death     (job, subtree): processes that died while they had the subtree
 //	batch_process   processes that work or load, and their heartbeats
 //	river_job ...   River's own tables
 //
@@ -46,6 +47,10 @@
 // once, if the process is of the same machine and gone) another worker makes them available again, as the next in the order. So a death
 // repeats the calls that were in flight, and no more. A worker that only seemed dead, because its machine stood still, repeats likewise
 // what was given to another.
+//
+// A request that ends its process each time does not do so for ever. After five deaths in a subtree without a new answer its requests run
+// one at a time, with nothing else in their process. A request that ends two more processes so is stored as failed with the code "deaths",
+// and the others go on. Each start is noted before it, and the note goes when Do returns, so that a stop does not count.
 //
 // While the database cannot be reached, or its disk is full, Store waits and tries again, and no new calls start.
 //

@@ -19,3 +19,8 @@ func StoreAs(q *Queue, process string, job int64, rows int, a Answer) error {
 	defer w.stop()
 	return w.store(job, rows, a)
 }
+
+// CountDeath notes that a process has died in a subtree.
+func CountDeath(ctx context.Context, q *Queue, job int64, subtree int) error {
+	return countDeath(ctx, q.write, subtreeArgs{Job: job, Subtree: subtree})
+}

@@ -133,7 +133,7 @@ func (q *Queue) remove(ctx context.Context, job int64) error {
 	}, unfinished...)...); err != nil {
 		return err
 	}
-	for _, table := range []string{"batch_request", "batch_row", "batch_subtree", "batch_answer", "batch_progress"} {
+	for _, table := range []string{"batch_request", "batch_row", "batch_subtree", "batch_answer", "batch_progress", "batch_death"} {
 		if _, err := q.write.ExecContext(ctx, "DELETE FROM "+table+" WHERE job = $1", job); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ const (
 	childDSN   = "BATCH_QUEUE_TEST_CHILD"
 	childCalls = "BATCH_QUEUE_TEST_CALLS"
 	childLoads = "BATCH_QUEUE_TEST_LOADS"
+	childDies  = "BATCH_QUEUE_TEST_DIES" // the requests that end the process, as " 3 15 "
 )
 
 // childLanes are the calls that a child has in flight.
@@ -60,6 +61,9 @@ func child() {
 		for _, r := range s.Requests {
 			if _, err := fmt.Fprintln(calls, r.Seq); err != nil {
 				return err
+			}
+			if strings.Contains(os.Getenv(childDies), fmt.Sprint(" ", r.Seq, " ")) {
+				os.Exit(9)
 			}
 			time.Sleep(3 * time.Millisecond)
 			if err := s.Store(ctx, answerOf(r.Seq)); err != nil {

@@ -137,9 +137,23 @@ func (w *watch) look(ctx context.Context, q *Queue) error {
 // subtree is the next in the order, and takes only jobs of batches. A process that was wrongly taken for dead loses nothing: answers are
 // unique.
 func (q *Queue) release(ctx context.Context) error {
-	_, err := q.write.ExecContext(ctx, `UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END
-		WHERE state = 'running' AND kind = $1 AND `+q.dialect.lastTaker+` NOT IN (SELECT id FROM batch_process)`, subtreeArgs{}.Kind())
-	return err
+	return q.transaction(ctx, func(tx execer) error {
+		var dead []subtreeArgs
+		err := each(ctx, tx, func(scan func(dest ...any) error) error {
+			var s subtreeArgs
+			err := scan(&s.Job, &s.Subtree)
+			dead = append(dead, s)
+			return err
+		}, `UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END
+			WHERE state = 'running' AND kind = $1 AND `+q.dialect.lastTaker+` NOT IN (SELECT id FROM batch_process)
+			RETURNING CAST(args ->> 'job' AS BIGINT), CAST(args ->> 'subtree' AS BIGINT)`, subtreeArgs{}.Kind())
+		for _, s := range dead {
+			if err == nil {
+				err = countDeath(ctx, tx, s)
+			}
+		}
+		return err
+	})
 }
 
 // removeAbandoned removes jobs whose loading has ended without an end: the process is dead.

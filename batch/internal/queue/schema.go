@@ -50,6 +50,12 @@ var tables = []string{
 		first_at BIGINT NOT NULL, last_at BIGINT NOT NULL,
 		PRIMARY KEY (job, process, replica)
 	)`,
+	`CREATE TABLE IF NOT EXISTS batch_death (
+		job BIGINT NOT NULL, subtree BIGINT NOT NULL,
+		answered BIGINT NOT NULL, deaths BIGINT NOT NULL,
+		seq BIGINT NOT NULL, starts BIGINT NOT NULL,
+		PRIMARY KEY (job, subtree)
+	)`,
 	`CREATE TABLE IF NOT EXISTS batch_process (
 		id TEXT PRIMARY KEY,
 		host TEXT NOT NULL, pid BIGINT NOT NULL,

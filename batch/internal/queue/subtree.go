@@ -37,12 +37,20 @@ func (w *worker) Work(ctx context.Context, job *river.Job[subtreeArgs]) error {
 	}
 	defer w.ended(job.ID)
 	requests, err := w.q.open(ctx, job.Args)
+	alone := false
+	if err == nil {
+		alone, err = w.q.deadly(ctx, job.Args)
+	}
 	if err != nil {
 		return errors.Join(err, river.JobSnooze(time.Second))
 	}
 	run := newRun(w.writer, found, job.Args.Subtree, requests, stop)
-	if len(requests) > 0 {
-		err = run.do(ctx, w.opts.Do)
+	switch {
+	case len(requests) == 0:
+	case alone:
+		err = w.oneByOne(ctx, job, run)
+	default:
+		err = run.do(ctx, w.opts.Do, requests)
 	}
 	return w.result(ctx, job, run, err)
 }
@@ -67,6 +75,8 @@ func (w *worker) result(ctx context.Context, job *river.Job[subtreeArgs], run *r
 			return river.JobCancel(fmt.Errorf("the batch job is %s", found.State))
 		}
 		return river.JobSnooze(0)
+	case errors.Is(err, errBusy):
+		return river.JobSnooze(time.Second)
 	case errors.Is(err, ErrAway):
 		w.q.log.WarnContext(ctx, "the engine is away", "job", run.job.Name, "subtree", run.number, "error", err)
 		w.setAway(time.Now())
@@ -90,11 +100,11 @@ func (w *worker) result(ctx context.Context, job *river.Job[subtreeArgs], run *r
 	return err // River discards the job, and shows why
 }
 
-// started notes what runs. It returns false if the worker stops.
+// started notes what runs. It returns false if the worker stops, or another subtree runs alone.
 func (w *worker) started(id int64, r *running) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopping {
+	if w.stopping || w.alone != 0 {
 		return false
 	}
 	w.running[id] = r
@@ -127,15 +137,15 @@ func newRun(writer *writer, job Job, number int, requests []Request, stop <-chan
 	return r
 }
 
-// do calls f. A panic is an error.
-func (r *run) do(ctx context.Context, f func(context.Context, Subtree) error) (err error) {
+// do calls f with some of the requests. A panic is an error.
+func (r *run) do(ctx context.Context, f func(context.Context, Subtree) error, requests []Request) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 		}
 	}()
 	return f(ctx, Subtree{
-		Job: r.job, Number: r.number, Requests: r.requests, Stop: r.stop,
+		Job: r.job, Number: r.number, Requests: requests, Stop: r.stop,
 		Store: func(_ context.Context, a Answer) error { return r.store(a) },
 	})
 }

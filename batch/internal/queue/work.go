@@ -75,6 +75,7 @@ type worker struct {
 	mu       sync.Mutex
 	stopping bool               // guarded by mu
 	running  map[int64]*running // guarded by mu; by River job
+	alone    int64              // guarded by mu; the River job that runs alone; 0: none
 	away     time.Time          // guarded by mu; when the engine was last found away; zero: it is there
 }
 
@@ -149,8 +150,8 @@ func (w *worker) shutDown() error {
 	for _, r := range w.running {
 		r.stop()
 	}
+	w.shutGate()
 	w.mu.Unlock()
-	w.gate.shut(true)
 	ctx, cancel := context.WithTimeout(context.Background(), w.opts.Grace)
 	defer cancel()
 	err := w.client.Stop(ctx)
@@ -330,5 +331,8 @@ func (w *worker) setAway(since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.away = since
-	w.gate.shut(!since.IsZero() || w.stopping)
+	w.shutGate()
 }
+
+// shutGate shuts or opens the gate. The caller holds the lock.
+func (w *worker) shutGate() { w.gate.shut(!w.away.IsZero() || w.stopping || w.alone != 0) }
