@@ -66,8 +66,8 @@ type execer interface {
 }
 
 // Open opens a database and makes the tables if they are missing, River's included; several processes may do so at a time. dsn is
-// "postgres://..." or the path of an SQLite file, which is made if it is not there; its folder must exist. Errors never hold the
-// password.
+// "postgres://..." or the path of an SQLite file, which is made if it is not there; its folder must exist. It refuses an SQLite file of
+// another application, and a schema where another application has River's tables. Errors never hold the password.
 func Open(ctx context.Context, dsn string, opts Options) (*Queue, error) {
 	q := &Queue{log: opts.Logger, heartbeat: opts.Heartbeat}
 	if q.log == nil {
@@ -94,9 +94,6 @@ func Open(ctx context.Context, dsn string, opts Options) (*Queue, error) {
 }
 
 func (q *Queue) prepare(ctx context.Context) (err error) {
-	if err := q.makeTables(ctx); err != nil {
-		return err
-	}
 	if q.client, err = q.newClient(&river.Config{}, nil); err != nil {
 		return err
 	}
@@ -156,6 +153,9 @@ func (q *Queue) openPostgres(ctx context.Context, dsn string) error {
 				return err
 			}
 		}
+		if err := q.transaction(ctx, func(tx execer) error { return q.makeTables(ctx, tx) }); err != nil {
+			return err
+		}
 		migrator, err := rivermigrate.New(riverpgxv5.New(q.pool), &rivermigrate.Config{Logger: quiet(q.log)})
 		if err != nil {
 			return err
@@ -181,11 +181,18 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	q.dialect = sqliteDialect
-	if q.write, err = sql.Open("sqlite", sqliteDSN(path, true)); err != nil {
+	plain, err := sql.Open("sqlite", sqliteDSN(path, false, "busy_timeout(10000)"))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(q.refuseForeign(ctx, plain), plain.Close()); err != nil { // before WAL mode changes the file
+		return err
+	}
+	if q.write, err = sql.Open("sqlite", sqliteDSN(path, true, pragmas...)); err != nil {
 		return err
 	}
 	q.write.SetMaxOpenConns(1)
-	if q.read, err = sql.Open("sqlite", sqliteDSN(path, false)); err != nil {
+	if q.read, err = sql.Open("sqlite", sqliteDSN(path, false, pragmas...)); err != nil {
 		return err
 	}
 	q.read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
@@ -198,6 +205,9 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after Commit
+	if err := q.makeTables(ctx, tx); err != nil {
+		return err
+	}
 	//nolint:staticcheck // deprecated for PostgreSQL, some of whose migrations need a commit before the next; Migrate takes no lock
 	if _, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil); err != nil {
 		return err
@@ -205,17 +215,19 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 	return tx.Commit()
 }
 
+// pragmas are what connections to SQLite set. With FULL an answer that was stored outlives a loss of power.
+var pragmas = []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)"}
+
 // sqliteDSN names the file and what each connection to it sets.
-func sqliteDSN(path string, writes bool) string {
+func sqliteDSN(path string, writes bool, pragmas ...string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a drive letter
 	}
 	params := url.Values{}
-	params.Add("_pragma", "busy_timeout(10000)")
-	params.Add("_pragma", "journal_mode(WAL)")
-	params.Add("_pragma", "synchronous(FULL)") // an answer that was stored outlives a loss of power
-	params.Add("_pragma", "cache_size(-65536)")
+	for _, pragma := range pragmas {
+		params.Add("_pragma", pragma)
+	}
 	if writes {
 		params.Set("_txlock", "immediate") // or two transactions that read before they write would refuse each other
 	} else {

@@ -71,32 +71,53 @@ type dialect struct {
 	lastTaker string
 	// lock is a statement that makes transactions which change the tables' definitions run one after the other; empty: they do.
 	lock string
+	// foreign finds a table of another application, in a place that has none of ours. advice says what to do then.
+	foreign, advice string
 }
 
 var sqliteDialect = dialect{
 	words:     strings.NewReplacer("{ID}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{BYTES}", "BLOB", "{CLUSTERED}", "WITHOUT ROWID"),
 	lastTaker: "json_extract(attempted_by, '$[#-1]')",
+	foreign: `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'
+		AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'batch_job') LIMIT 1`,
+	advice: "name a file for batch jobs alone",
 }
 
 var postgresDialect = dialect{
 	words:     strings.NewReplacer("{ID}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{BYTES}", "BYTEA", "{CLUSTERED}", ""),
 	lastTaker: "attempted_by[cardinality(attempted_by)]",
 	lock:      "SELECT pg_advisory_xact_lock(7020113907311245)",
+	// Other tables do no harm. But one leader looks after all of River's jobs in a schema, and discards those that it does not know.
+	foreign: "SELECT 'river_job' WHERE to_regclass('river_job') IS NOT NULL AND to_regclass('batch_job') IS NULL",
+	advice:  "set another search_path, or none",
 }
 
-// makeTables makes what is missing.
-func (q *Queue) makeTables(ctx context.Context) error {
-	return q.transaction(ctx, func(tx execer) error {
-		if q.dialect.lock != "" {
-			if _, err := tx.ExecContext(ctx, q.dialect.lock); err != nil {
-				return err
-			}
+// makeTables makes what is missing, before River makes its tables. Tables of another application are left alone: it refuses a place where
+// our tables would mix with them.
+func (q *Queue) makeTables(ctx context.Context, tx execer) error {
+	if q.dialect.lock != "" {
+		if _, err := tx.ExecContext(ctx, q.dialect.lock); err != nil {
+			return err
 		}
-		for _, statement := range tables {
-			if _, err := tx.ExecContext(ctx, q.dialect.words.Replace(statement)); err != nil {
-				return fmt.Errorf("%.40s: %w", statement, err)
-			}
+	}
+	if err := q.refuseForeign(ctx, tx); err != nil {
+		return err
+	}
+	for _, statement := range tables {
+		if _, err := tx.ExecContext(ctx, q.dialect.words.Replace(statement)); err != nil {
+			return fmt.Errorf("%.40s: %w", statement, err)
 		}
+	}
+	return nil
+}
+
+func (q *Queue) refuseForeign(ctx context.Context, db execer) error {
+	var table string
+	err := db.QueryRowContext(ctx, q.dialect.foreign).Scan(&table)
+	if err == nil {
+		return fmt.Errorf("table %q there is of another application: %s", table, q.dialect.advice)
+	} else if isNoRows(err) {
 		return nil
-	})
+	}
+	return err
 }
