@@ -119,8 +119,21 @@ func (q *Queue) Progress(ctx context.Context, job int64) (Progress, error) {
 	return p, err
 }
 
+// openRequests reads the requests from $2 to $3 that have no answer. The bounds are values, and stand at answers as well: PostgreSQL would
+// otherwise take them for wide, and read all answers for each subtree.
+const openRequests = `SELECT r.seq, r.num_rows, r.text, r.body FROM batch_request r WHERE r.job = $1 AND r.seq BETWEEN $2 AND $3
+	AND NOT EXISTS (SELECT 1 FROM batch_answer a WHERE a.job = $1 AND a.seq = r.seq AND a.seq BETWEEN $2 AND $3) ORDER BY r.seq`
+
 // open returns the requests of a subtree that have no answer, in their order.
 func (q *Queue) open(ctx context.Context, args subtreeArgs) (requests []Request, err error) {
+	var first, last int
+	err = q.read.QueryRowContext(ctx, "SELECT first, last FROM batch_subtree WHERE job = $1 AND subtree = $2", args.Job, args.Subtree).
+		Scan(&first, &last)
+	if isNoRows(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
 	err = each(ctx, q.read, func(scan func(dest ...any) error) error {
 		var rows, text, body []byte
 		r := Request{Subtree: args.Subtree}
@@ -136,9 +149,6 @@ func (q *Queue) open(ctx context.Context, args subtreeArgs) (requests []Request,
 		}
 		requests = append(requests, r)
 		return nil
-	}, `SELECT r.seq, r.num_rows, r.text, r.body FROM batch_subtree s JOIN batch_request r
-		ON r.job = s.job AND r.seq BETWEEN s.first AND s.last
-		WHERE s.job = $1 AND s.subtree = $2 AND NOT EXISTS (SELECT 1 FROM batch_answer a WHERE a.job = r.job AND a.seq = r.seq)
-		ORDER BY r.seq`, args.Job, args.Subtree)
+	}, openRequests, args.Job, first, last)
 	return requests, err
 }
