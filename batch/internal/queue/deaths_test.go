@@ -16,6 +16,7 @@ import (
 // Requests that end their process each time fail after some deaths, and nothing else does: neither the rest of their subtrees, nor the
 // subtrees that ran beside them.
 func TestDeadlyRequests(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts processes that die")
 	}

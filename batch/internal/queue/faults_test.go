@@ -14,6 +14,7 @@ import (
 
 // What Do cannot do is stored as failed, with the reason, and nothing else is.
 func TestDoFails(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, dsn string) {
 		q, e := open(t, dsn), newEngine()
 		var tries atomic.Int64
@@ -45,6 +46,7 @@ func TestDoFails(t *testing.T) {
 
 // While an engine is away its worker takes nothing, others take over, and no attempt is used up.
 func TestEngineAway(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, dsn string) {
 		q, e := open(t, dsn), newEngine()
 		var away atomic.Bool

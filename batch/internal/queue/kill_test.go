@@ -153,6 +153,7 @@ func TestKilled(t *testing.T) {
 
 // A job whose loader is killed never runs, and goes.
 func TestLoaderKilled(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts and kills processes")
 	}

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -26,6 +27,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childDSN) != "" {
 		child() // until it is killed
 		return
+	}
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked { // each check runs workers, whose looks at the database take time
+		if err := flag.Set("rapid.checks", "8"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -143,6 +152,13 @@ func (e *engine) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.order)
+}
+
+// of returns how often a request was called.
+func (e *engine) of(job int64, seq int) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls[fmt.Sprint(job, "/", seq)]
 }
 
 func answerOf(seq int) queue.Answer {

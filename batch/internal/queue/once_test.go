@@ -71,6 +71,7 @@ func TestStoredOnce(t *testing.T) {
 // While the disk is full, Store waits and no new calls start; with space again everything is stored once. Create says why it fails and
 // leaves nothing.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	q, e := open(t, t.TempDir()+"/jobs.db"), newEngine()
 	job := create(t, q, "full", requests(40, 25))
 	limit := func(text string) {
