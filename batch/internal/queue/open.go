@@ -19,7 +19,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -196,7 +195,11 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	q.read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
-	migrator, err := rivermigrate.New(riversqlite.New(q.write), &rivermigrate.Config{Logger: quiet(q.log)})
+	driver, err := newSQLiteDriver(q.write)
+	if err != nil {
+		return err
+	}
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet(q.log)})
 	if err != nil {
 		return err
 	}
@@ -243,7 +246,11 @@ func (q *Queue) newClient(config *river.Config, limit *gate) (riverClient, error
 		return river.NewClient(gatedDriver[pgx.Tx]{riverpgxv5.New(q.pool), limit}, config)
 	}
 	config.PollOnly = true // notifications through a file are polled for as well
-	return river.NewClient(gatedDriver[*sql.Tx]{riversqlite.New(q.write), limit}, config)
+	driver, err := newSQLiteDriver(q.write)
+	if err != nil {
+		return nil, err
+	}
+	return river.NewClient(gatedDriver[*sql.Tx]{driver, limit}, config)
 }
 
 // transaction runs f in a transaction, which is rolled back if f fails.
