@@ -29,7 +29,8 @@ func llamaServer(t *testing.T) *openai.Engine {
 	address := testkit.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	var log bytes.Buffer
-	server := exec.CommandContext(context.Background(), program, "-m", model, "--host", host, "--port", port, "-c", "4096", "--parallel", "1", "--jinja")
+	args := []string{"-m", model, "--host", host, "--port", port, "-c", "4096", "--parallel", "1", "--jinja"}
+	server := exec.CommandContext(context.Background(), program, args...)
 	server.Stdout, server.Stderr, server.WaitDelay = &log, &log, time.Second
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -62,18 +63,19 @@ func llamaServer(t *testing.T) *openai.Engine {
 // A llama-server with one slot computes the prompt tokens that the report says, and fewer than in the order of the table.
 // RAGPILOT_BATCH_TABLE and RAGPILOT_BATCH_MODEL name another table and model than the test's.
 func TestRealLlamaServer(t *testing.T) {
-	engine := llamaServer(t)
 	path := cmp.Or(os.Getenv("RAGPILOT_BATCH_TABLE"), written(t, "groups.csv", groups(160)))
 	tab := opened(t, path)
 	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?\n{{*}}\nAnswer:"}}
 
+	engine := llamaServer(t) // one for each order: it keeps prompts
 	start := time.Now()
 	var unplanned engines.Usage
 	for row, err := range tab.Rows(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := engine.Generate(t.Context(), engines.Request{MaxTokens: 1, Messages: []engines.Message{{Role: engines.User, Content: asItStands(tab, row)}}}, nil)
+		chat := []engines.Message{{Role: engines.User, Content: asItStands(tab, row)}}
+		answer, err := engine.Generate(t.Context(), engines.Request{MaxTokens: 1, Messages: chat}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,12 +84,14 @@ func TestRealLlamaServer(t *testing.T) {
 	}
 	tookUnplanned := time.Since(start)
 
+	engine = llamaServer(t)
 	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
 	var report batch.Report
 	start = time.Now()
 	job, _, err := jobs.Run(t.Context(), "groups", tab, task, batch.RunOptions{
 		Add: batch.AddOptions{Tokenize: engine.TokenizeChat, Report: func(r batch.Report) error {
 			report = r
+			t.Logf("reported after %v", time.Since(start))
 			return nil
 		}},
 		Work:  batch.WorkOptions{Replicas: []batch.Replica{{Name: "llama", Engine: engine}}, Concurrency: 1},

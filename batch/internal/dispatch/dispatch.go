@@ -76,7 +76,7 @@ const (
 type Config struct {
 	// Replicas are the engines. Their own retries should be off (openai.Config.Retries -1), so that attempts are counted once.
 	Replicas []Replica
-	// Concurrency is the number of calls that each replica has in flight at most; 0: it is learned.
+	// Concurrency is the number of calls that each replica has in flight at most; 0: it is learned. With 1 calls go in their order.
 	Concurrency int
 	// MaxConcurrency bounds what is learned.
 	MaxConcurrency int

@@ -51,9 +51,13 @@ type track struct {
 }
 
 func newRun(ctx context.Context, d *Dispatcher, calls []Call, store func(context.Context, Answer) error) *run {
+	least := d.config.MinShared
+	if d.config.Concurrency == 1 { // nothing is in flight beside a call, and an engine with room for one prompt needs them in their order
+		least = -1
+	}
 	r := &run{
 		storeCtx: context.WithoutCancel(ctx), store: store, over: make(chan struct{}),
-		tree: newTree(calls, d.config.MinShared), left: len(calls),
+		tree: newTree(calls, least), left: len(calls),
 	}
 	base, cancel := context.WithCancelCause(r.storeCtx)
 	r.ctx, r.cancel = base, cancel

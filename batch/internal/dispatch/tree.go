@@ -51,7 +51,7 @@ type item struct {
 }
 
 // newTree builds the tree of calls. A prefix counts if it is at least least bytes longer than the one above it; less than 1: no call
-// waits for another. The work is about one comparison of each prompt with one before it.
+// waits for another, and they go in their order. The work is about one comparison of each prompt with one before it.
 func newTree(calls []Call, least int) *tree {
 	t := &tree{root: &node{laid: true, rounds: 1}, items: make([]*item, len(calls))}
 	t.ready = queue.New(func(a, b *item) bool { return a.rank < b.rank }, func(x *item) *int { return &x.place })
@@ -59,17 +59,17 @@ func newTree(calls []Call, least int) *tree {
 		t.items[i] = &item{call: c, bytes: promptBytes(c.Request)}
 	}
 	if least < 1 {
-		t.root.leaves = slices.Clone(t.items)
-		for _, x := range t.items {
-			x.node = t.root
+		t.root.leaves = t.items
+		for i, x := range t.items {
+			x.node, x.rank = t.root, i
 		}
-	} else {
-		var top branch
-		for i, c := range calls {
-			top.insert(i, flatten(c.Request))
-		}
-		t.attach(t.root, &top, least)
+		return t
 	}
+	var top branch
+	for i, c := range calls {
+		top.insert(i, flatten(c.Request))
+	}
+	t.attach(t.root, &top, least)
 	t.measure(t.root)
 	rank := 0
 	t.number(t.root, &rank)
