@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
 	"github.com/ragpilot/ragpilot/batch/table"
@@ -37,6 +38,8 @@ type Options struct {
 	Order Order  // "": PerRow
 	Cells Cells  // "": Labelled
 	Dir   string // for temporary files; "": the system's
+	// Without are columns that do not stand in prompts.
+	Without []string
 }
 
 func (o *Options) check() error {
@@ -86,14 +89,15 @@ func NewPlan(ctx context.Context, t *table.Table, o Options) (*Plan, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if len(t.Columns) == 0 {
-		return nil, errors.New("the table has no columns to be ordered")
-	}
-	p, err := order.New(ctx, &cells{ctx, t, o.Cells}, order.Options{Columns: order.Columns(o.Order), Dir: o.Dir})
+	source, err := newCells(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{columns: t.Columns, plan: p}, nil
+	p, err := order.New(ctx, source, order.Options{Columns: order.Columns(o.Order), Dir: o.Dir})
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{columns: source.columns, plan: p}, nil
 }
 
 // Close removes the plan's temporary files.
@@ -148,23 +152,44 @@ func (p *Plan) Write(w io.Writer) error {
 
 // cells gives the rows of a table to the planner.
 type cells struct {
-	ctx   context.Context //nolint:containedctx // order.Source has none, and the planner looks at its own
-	table *table.Table
-	form  Cells
+	ctx     context.Context //nolint:containedctx // order.Source has none, and the planner looks at its own
+	table   *table.Table
+	form    Cells
+	columns []string // that stand in prompts
+	at      []int    // their places in the table
+}
+
+func newCells(ctx context.Context, t *table.Table, o Options) (*cells, error) {
+	for _, name := range o.Without {
+		if _, err := t.Column(name); err != nil {
+			return nil, err
+		}
+	}
+	c := &cells{ctx: ctx, table: t, form: o.Cells}
+	for i, name := range t.Columns {
+		if !slices.Contains(o.Without, name) {
+			c.columns, c.at = append(c.columns, name), append(c.at, i)
+		}
+	}
+	if len(c.columns) == 0 {
+		return nil, errors.New("the table has no columns to be ordered")
+	}
+	return c, nil
 }
 
 // Rows implements [order.Source].
 func (c *cells) Rows() iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
-		units := make([]string, len(c.table.Columns))
+		units := make([]string, len(c.columns))
 		for row, err := range c.table.Rows(c.ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for i, cell := range row.Cells {
+			for i, at := range c.at {
+				cell := row.Cells[at]
 				if c.form == Labelled {
-					cell = c.table.Columns[i] + ": " + cell + "\n"
+					cell = c.columns[i] + ": " + cell + "\n"
 				}
 				units[i] = cell
 			}

@@ -77,6 +77,37 @@ func TestPlan(t *testing.T) {
 	})
 }
 
+// TestPlanWithout: the plan without a column is the plan of a table that does not have it.
+func TestPlanWithout(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy"}), 4, 4), 0, 20).Draw(r, "rows")
+		hidden := rapid.IntRange(0, 3).Draw(r, "hidden")
+		columns := []string{"a", "b", "c", "d"}
+		var all, rest strings.Builder
+		for _, row := range append([][]string{columns}, rows...) {
+			all.WriteString(strings.Join(row, ",") + "\n")
+			rest.WriteString(strings.Join(slices.Delete(slices.Clone(row), hidden, hidden+1), ",") + "\n")
+		}
+		written := func(csv string, o batch.Options) string {
+			p, err := batch.NewPlan(t.Context(), open(t, csv), o)
+			if err != nil {
+				r.Fatal(err)
+			}
+			defer p.Close()
+			var out bytes.Buffer
+			if err := p.Write(&out); err != nil {
+				r.Fatal(err)
+			}
+			return out.String()
+		}
+		order := rapid.SampledFrom([]batch.Order{batch.PerRow, batch.Fixed, batch.AsIs}).Draw(r, "order")
+		got := written(all.String(), batch.Options{Order: order, Without: columns[hidden : hidden+1]})
+		if want := written(rest.String(), batch.Options{Order: order}); got != want {
+			r.Fatalf("without %s:\n%s\nwant\n%s", columns[hidden], got, want)
+		}
+	})
+}
+
 func TestPlanRefuses(t *testing.T) {
 	for _, c := range []struct {
 		csv  string
@@ -86,6 +117,8 @@ func TestPlanRefuses(t *testing.T) {
 		{"a,b\n1,2\n", batch.Options{Order: "sideways"}, `order "sideways": want per-row, fixed or as-is`},
 		{"a,b\n1,2\n", batch.Options{Cells: "bare"}, `cells "bare": want labelled or values`},
 		{"a,b\n1,2\n1\n", batch.Options{}, "line 3"},
+		{"a,b\n1,2\n", batch.Options{Without: []string{"c"}}, `column "c": no such column; the table has "a", "b"`},
+		{"a,b\n1,2\n", batch.Options{Without: []string{"a", "b"}}, "no columns to be ordered"},
 	} {
 		p, err := batch.NewPlan(t.Context(), open(t, c.csv), c.o)
 		if err == nil {
