@@ -23,6 +23,7 @@ type evalFlags struct {
 	local local.Config
 	engineFlags
 	rows         string
+	table        tableFlags
 	generate     int
 	gen          generatorFlags
 	arms         []string
@@ -86,12 +87,14 @@ func (f *generatorFlags) rows(n int) ([]eval.Row, error) {
 
 func newEval() *cobra.Command {
 	var f evalFlags
-	cmd := newCommand("eval --engine E (--rows F | --generate N)",
+	cmd := newCommand("eval --engine E (--rows F | --generate N | --table F --ask C)",
 		"Measure whether a model answers as well from another order, references and notes",
 		"Eval asks a model the same questions from the same blocks in several layouts (arms) and compares each with plain\n"+
 			"retrieval order, row by row: exact match, F1 and, where the engine tells, the likelihood of the answer. A verdict\n"+
 			"says whether the interval of the difference excludes a loss of the margin.\n\n"+
-			"Arms: "+eval.ArmNames+".", f.run)
+			"Arms: "+eval.ArmNames+".\n\n"+
+			"With --table it hides a column of a table, asks for it, and compares orders of the other cells: those of ragpilot batch\n"+
+			"plan --columns fixed and per-row with as-is, the order of the table. The local engine is the default then.", f.run)
 	flags := cmd.Flags()
 	f.register(flags, 32)
 	registerFiles(flags, &f.local)
@@ -102,6 +105,7 @@ func newEval() *cobra.Command {
 	flags.StringVar(&f.rows, "rows", "", "`FILE` of rows (JSON lines)")
 	flags.IntVar(&f.generate, "generate", 0, "generate `N` rows in place of a file")
 	f.gen.register(flags)
+	f.table.register(flags)
 	flags.StringSliceVar(&f.arms, "arms", eval.DefaultArms, "`ARMS` to compare; plain is always one of them")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "profile `NAMES` or files, each adds an arm")
 	flags.IntVar(&f.permute, "permute", 0, "`N` additional arms that send the blocks of each row in random orders")
@@ -111,10 +115,10 @@ func newEval() *cobra.Command {
 	flags.Float64Var(&f.nllMargin, "nll-margin", standard.NLLMargin, "`NATS` per token by which the likelihood of answers may fall")
 	flags.IntVar(&f.resamples, "resamples", standard.Resamples, "`N` resamples behind each interval")
 	flags.IntVar(&f.parallel, "parallel", 1, "`N` rows that are with the engine at a time")
-	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message")
+	flags.StringVar(&f.system, "system", eval.DefaultSystem, "`TEXT` of the system message; with --table another default")
 	flags.StringVar(&f.out, "out", "",
-		"`DIR` for outcomes.jsonl, report.txt, report.json, quality.svg and, if an arm is not inferior, profile.json; with --positions also "+
-			"positions.svg and positions.json, a profile")
+		"`DIR` for outcomes.jsonl (with --table one for each order), report.txt, report.json, quality.svg and, if an arm is not "+
+			"inferior, profile.json; with --positions also positions.svg and positions.json, a profile")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the outcomes in --out")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	cmd.AddCommand(newEvalGenerate())
@@ -150,6 +154,9 @@ several blocks (CacheNotes), codes among sentences without facts, variables that
 }
 
 func (f *evalFlags) run(cmd *cobra.Command) error {
+	if f.table.given() {
+		return f.runTable(cmd)
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -173,15 +180,23 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := f.ask(cmd.Context(), cmd.ErrOrStderr(), run, head)
+	outcomes, err := f.ask(cmd.Context(), cmd.ErrOrStderr(), run, head, "outcomes.jsonl")
 	if err != nil {
 		return err
 	}
-	report, err := eval.Judge(head, outcomes,
-		eval.Settings{Margin: f.margin / 100, NLLMargin: f.nllMargin, Resamples: f.resamples, Seed: f.gen.seed})
+	report, err := eval.Judge(head, outcomes, f.settings())
 	if err != nil {
 		return err
 	}
+	return f.report(cmd, report)
+}
+
+func (f *evalFlags) settings() eval.Settings {
+	return eval.Settings{Margin: f.margin / 100, NLLMargin: f.nllMargin, Resamples: f.resamples, Seed: f.gen.seed}
+}
+
+// report writes the report to --out and prints it.
+func (f *evalFlags) report(cmd *cobra.Command, report *eval.Report) error {
 	if err := f.write(report); err != nil {
 		return err
 	}
@@ -194,11 +209,18 @@ func (f *evalFlags) run(cmd *cobra.Command) error {
 func (f *evalFlags) check() error {
 	switch {
 	case f.rows == "" && f.generate == 0:
-		return errors.New("--rows, --generate: give one of them")
+		return errors.New("--rows, --generate, --table: give one of them")
 	case f.rows != "" && f.generate != 0:
 		return fmt.Errorf("--rows %s: not together with --generate", f.rows)
 	case f.generate < 0:
 		return fmt.Errorf("--generate %d: must not be negative", f.generate)
+	}
+	return f.checkRest()
+}
+
+// checkRest checks what does not depend on where rows are from.
+func (f *evalFlags) checkRest() error {
+	switch {
 	case f.permute < 0 || f.permute > 1000:
 		return fmt.Errorf("--permute %d: want 0 to 1000", f.permute)
 	case f.positions != 0 && (f.positions < 2 || f.positions > 100):
@@ -260,15 +282,17 @@ func (f *evalFlags) readArms() ([]eval.Arm, error) {
 }
 
 // ask runs what is not done yet.
-func (f *evalFlags) ask(ctx context.Context, progress io.Writer, run *eval.Run, head eval.Header) (_ []eval.Outcome, err error) {
+func (f *evalFlags) ask(ctx context.Context, progress io.Writer, run *eval.Run, head eval.Header, name string) (
+	_ []eval.Outcome, err error,
+) {
 	var log *eval.Log
 	if f.out != "" {
-		if log, run.Done, err = f.openLog(head); err != nil {
+		if log, run.Done, err = f.openLog(head, name); err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
 	}
-	meter := newEvalMeter(progress, len(run.Rows), run.Done)
+	meter := newEvalMeter(progress, run)
 	run.Record = func(o *eval.Outcome) error {
 		meter.add(o)
 		if log == nil {
@@ -279,11 +303,11 @@ func (f *evalFlags) ask(ctx context.Context, progress io.Writer, run *eval.Run, 
 	return run.Do(ctx)
 }
 
-func (f *evalFlags) openLog(head eval.Header) (*eval.Log, []eval.Outcome, error) {
+func (f *evalFlags) openLog(head eval.Header, name string) (*eval.Log, []eval.Outcome, error) {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(f.out, "outcomes.jsonl")
+	path := filepath.Join(f.out, name)
 	if f.resume {
 		return eval.ResumeLog(path, head)
 	}
@@ -328,19 +352,20 @@ const evalProgress = 10 * time.Second
 // evalMeter prints how far a run is. Not safe for concurrent use.
 type evalMeter struct {
 	out              io.Writer
+	arm              string // the first one
 	rows, old, done  int
-	exact            int // rows that plain has right
+	exact            int // rows that it has right
 	began, lastPrint time.Time
 }
 
-func newEvalMeter(out io.Writer, rows int, done []eval.Outcome) *evalMeter {
-	m := &evalMeter{out: out, rows: rows, began: time.Now()}
-	for i := range done {
-		m.count(&done[i])
+func newEvalMeter(out io.Writer, run *eval.Run) *evalMeter {
+	m := &evalMeter{out: out, arm: run.Arms[0].Name, rows: len(run.Rows), began: time.Now()}
+	for i := range run.Done {
+		m.count(&run.Done[i])
 	}
 	m.old = m.done
 	if m.old > 0 {
-		fmt.Fprintf(out, "%d of %d rows are done\n", m.old, rows)
+		fmt.Fprintf(out, "%d of %d rows are done\n", m.old, m.rows)
 	}
 	m.lastPrint = m.began
 	return m
@@ -363,5 +388,5 @@ func (m *evalMeter) add(o *eval.Outcome) {
 	each := now.Sub(m.began) / time.Duration(m.done-m.old)
 	left := (each * time.Duration(m.rows-m.done)).Round(time.Second)
 	fmt.Fprintf(m.out, "%d of %d rows, %s exact match %.1f %%, %v a row, %v left\n",
-		m.done, m.rows, eval.Plain, 100*float64(m.exact)/float64(m.done), each.Round(time.Millisecond), left)
+		m.done, m.rows, m.arm, 100*float64(m.exact)/float64(m.done), each.Round(time.Millisecond), left)
 }

@@ -36,7 +36,7 @@ func (f *evalFlags) scorer(ctx context.Context) (scorer eval.Scorer, done func()
 
 // localScorer is a model in this process under test, with likelihoods.
 type localScorer struct {
-	eval.Scorer
+	eval.UsageScorer
 	engine *local.Engine
 }
 

@@ -23,6 +23,8 @@ type Arm struct {
 	Place *Place `json:"place,omitempty"`
 	// Reuse, if not nil, has an engine take blocks from where it computed them before, in the retriever's order.
 	Reuse *Reuse `json:"reuse,omitempty"`
+	// Cells, if not "", sends the blocks as the cells of a table's row, in an order of [CellOrders], in place of the profile's policy.
+	Cells string `json:"cells,omitempty"`
 }
 
 // Reuse are settings of the local engine: see its Config.
@@ -139,8 +141,11 @@ func Permutations(n int) []Arm {
 
 const permute = "permute-"
 
-// CheckArms wants names that differ, and the plain arm in front.
+// CheckArms wants names that differ, and the plain arm in front, or an arm about cells alone.
 func CheckArms(arms []Arm) error {
+	if len(arms) == 1 && arms[0].Cells != "" {
+		return nil
+	}
 	if len(arms) < 2 || arms[0].Name != Plain {
 		return fmt.Errorf("arms: want %s and at least one other", Plain)
 	}

@@ -39,6 +39,10 @@ type Answer struct {
 	// KL is the divergence from the plain arm's distribution to this one's at the answer's tokens, KL(plain ‖ arm), in nats per
 	// token; nil: the scorer does not report it.
 	KL *float64 `json:"kl,omitempty"`
+	// PromptTokens and CachedTokens are what the engine reports, of arms about cells only; nil: it does not report the part that it found
+	// in its cache.
+	PromptTokens int  `json:"prompt_tokens,omitempty"`
+	CachedTokens *int `json:"cached_tokens,omitempty"`
 }
 
 // Header is the first line of a file of outcomes: what the run was. A run goes on only from a file with the same header.

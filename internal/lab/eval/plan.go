@@ -63,7 +63,8 @@ type desk struct {
 	head  []engines.Message
 	talks map[string][]engines.Message     // without the head
 	ends  map[string]contextpilot.Position // of the talks
-	seen  map[string]bool                  // blocks by text; of arms that reuse them
+	seen  map[string]bool                  // blocks by text, of arms that reuse them; beginnings of rows, of arms about cells
+	cells [][]int                          // by row, the order of its cells; of arms about cells
 }
 
 func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
@@ -88,6 +89,9 @@ func newDesk(arm Arm, seed uint64, system string) (*desk, error) {
 
 // plan lays out the row at a place, and reports to the pilot that it was answered.
 func (d *desk) plan(at int, row *Row) (prompt, error) {
+	if d.arm.Cells != "" {
+		return d.lines(row, d.cells[at]), nil
+	}
 	talk := d.talks[row.Session]
 	req := contextpilot.Request{
 		ID: row.ID, Query: row.Question, Fixed: d.arm.probes(),
@@ -138,6 +142,39 @@ func (d *desk) plan(at int, row *Row) (prompt, error) {
 		d.ends[row.Session] = plan.End.Answered(d.count.Count(answer))
 	}
 	return p, nil
+}
+
+// lines lays out cells, one behind the other, and the question behind them. A beginning of whole cells that an earlier row had is expected
+// in the cache.
+func (d *desk) lines(row *Row, order []int) prompt {
+	p := prompt{layout: Layout{Sent: order}}
+	for _, m := range d.head {
+		p.layout.Tokens += d.count.Count(m.Content)
+	}
+	if d.seen[""] {
+		p.layout.Expected = p.layout.Tokens
+	}
+	d.seen[""] = true
+	var text strings.Builder
+	begin, known := sha256.New(), false
+	for _, i := range order {
+		cell := row.Blocks[i].Text
+		text.WriteString(cell)
+		fmt.Fprintf(begin, "%d %s", len(cell), cell)
+		key := string(begin.Sum(nil))
+		p.layout.Tokens += d.count.Count(cell)
+		if known = d.seen[key]; known {
+			p.layout.Expected = p.layout.Tokens
+		}
+		d.seen[key] = true
+	}
+	p.layout.Tokens += d.count.Count(row.Question)
+	if known { // all rows are asked the same
+		p.layout.Expected = p.layout.Tokens
+	}
+	p.request.Messages = slices.Concat(d.head, []engines.Message{{Role: engines.User, Content: text.String() + "\n" + row.Question}})
+	p.key = keyOf(p.request)
+	return p
 }
 
 // order is the order in which a row's blocks are handed to the pilot.

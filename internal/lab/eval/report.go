@@ -38,6 +38,8 @@ type Report struct {
 	Orders *Orders `json:"orders,omitempty"`
 	// Reading is nil without the arms of Positions.
 	Reading *Reading `json:"reading,omitempty"`
+	// Table is nil unless the rows are those of a table.
+	Table *Table `json:"table,omitempty"`
 	// Needed is what the number of rows rests on.
 	Needed []Needed `json:"needed"`
 }
@@ -74,6 +76,10 @@ type Layouts struct {
 	Echoes    float64 `json:"echoes"`    // share of rows with an echo
 	Tokens    int     `json:"tokens"`    // estimated length of all prompts
 	Computed  int     `json:"computed"`  // part of it that the pilot does not expect in a cache without limit
+	// Reported is the length of all prompts as the engine reports it, of arms about cells only, and Cached the part that it found in its
+	// cache; nil: it does not report that.
+	Reported int  `json:"reported,omitempty"`
+	Cached   *int `json:"cached,omitempty"`
 }
 
 // Part is the exact match of some of the rows.
@@ -127,6 +133,11 @@ type Needed struct {
 
 // Judge makes the report of a run's outcomes.
 func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
+	return judgeRows(h, outcomes, s, nil)
+}
+
+// judgeRows judges rows of a table, if that is not nil.
+func judgeRows(h Header, outcomes []Outcome, s Settings, of *Table) (*Report, error) {
 	if len(outcomes) == 0 {
 		return nil, errors.New("no outcomes")
 	}
@@ -139,7 +150,11 @@ func Judge(h Header, outcomes []Outcome, s Settings) (*Report, error) {
 		return nil, fmt.Errorf("resamples %d: want at least 1", s.Resamples)
 	}
 	t := tabulate(outcomes)
-	r := &Report{Header: h, Settings: s, Confidence: Confidence, Rows: len(outcomes), Conversations: t.groups}
+	r := &Report{Header: h, Settings: s, Confidence: Confidence, Rows: len(outcomes), Conversations: t.groups, Table: of}
+	if of != nil {
+		of.Above = t.above(of.Frequent, s)
+		t.weak = !(of.Above.Low > 0)
+	}
 	for i := range outcomes {
 		if outcomes[i].Turn > 1 {
 			r.LaterTurns++
@@ -191,7 +206,7 @@ func (r *Report) Choice() (profile.Profile, bool) {
 	var best *ArmReport
 	for i := range r.Arms {
 		a := &r.Arms[i]
-		if a.Verdict != NotInferior || a.probes() || a.Name == Plain {
+		if a.Verdict != NotInferior || a.probes() || a.Name == Plain || a.Cells != "" {
 			continue
 		}
 		if a.Name == Default {

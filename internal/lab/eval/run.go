@@ -22,6 +22,8 @@ type Run struct {
 	Seed uint64
 	// Parallel is the number of rows that are with the model at a time; 0: 1.
 	Parallel int
+	// Cells are, for an arm about cells, the order of the blocks of each row.
+	Cells [][]int
 	// Done are outcomes of an earlier part of the same run. The rows are planned again, so that pilots know them, and not asked.
 	Done []Outcome
 	// Record, if not nil, is called with each new outcome, one at a time. An error ends the run.
@@ -59,6 +61,9 @@ func (r *Run) Do(ctx context.Context) ([]Outcome, error) {
 		d, err := newDesk(a, r.Seed, r.System)
 		if err != nil {
 			return nil, err
+		}
+		if d.cells = r.Cells; a.Cells != "" && len(r.Cells) != len(r.Rows) {
+			return nil, fmt.Errorf("arm %s: orders of the cells of %d rows, want %d", a.Name, len(r.Cells), len(r.Rows))
 		}
 		w.desks = append(w.desks, d)
 	}
@@ -178,14 +183,14 @@ func (w *work) ask(ctx context.Context, j *job) (*Outcome, error) {
 
 // answer asks the model. plain holds the plain arm's distributions, once they are known.
 func (w *work) answer(ctx context.Context, row *Row, p *prompt, a *Answer, plain *[][]float32) error {
-	var err error
-	if a.Text, err = w.Scorer.Generate(ctx, p.request, w.MaxTokens); err != nil {
+	if err := w.generate(ctx, p, a); err != nil {
 		return err
 	}
 	a.Match = MatchText(a.Text, row)
 	forced := Forced{Lead: row.Lead, Answer: row.Answers[0]}
 	var logProbs []float64
-	if s, ok := w.Scorer.(DistributionScorer); ok {
+	var err error
+	if s, ok := w.Scorer.(DistributionScorer); ok && len(w.Arms) > 1 { // an arm alone has none to be compared with
 		var here [][]float32
 		if logProbs, here, err = s.Distribution(ctx, p.request, forced); err != nil {
 			return err
@@ -212,4 +217,19 @@ func (w *work) answer(ctx context.Context, row *Row, p *prompt, a *Answer, plain
 	}
 	a.NLL = &nll
 	return nil
+}
+
+// generate gets the answer's text, and what it took of arms that are asked alone: others share the engine's cache.
+func (w *work) generate(ctx context.Context, p *prompt, a *Answer) (err error) {
+	s, ok := w.Scorer.(UsageScorer)
+	if !ok || len(w.Arms) > 1 {
+		a.Text, err = w.Scorer.Generate(ctx, p.request, w.MaxTokens)
+		return err
+	}
+	text, usage, err := s.GenerateUsage(ctx, p.request, w.MaxTokens)
+	a.Text, a.PromptTokens = text, usage.PromptTokens
+	if usage.CachedKnown {
+		a.CachedTokens = &usage.CachedTokens
+	}
+	return err
 }

@@ -18,6 +18,13 @@ type Scorer interface {
 	Generate(ctx context.Context, req engines.Request, maxTokens int) (string, error)
 }
 
+// UsageScorer is a [Scorer] that reports what an answer took.
+type UsageScorer interface {
+	Scorer
+	// GenerateUsage is Generate with what the engine reports of the answer.
+	GenerateUsage(ctx context.Context, req engines.Request, maxTokens int) (string, engines.Usage, error)
+}
+
 // Forced is an answer that a model is made to give: it begins with Lead, whose likelihood does not matter, and goes on with
 // Answer. Both are joined by one space if there is a Lead.
 type Forced struct{ Lead, Answer string }
@@ -42,7 +49,7 @@ type DistributionScorer interface {
 
 // FromEngine makes a Scorer of any engine: it has answers only, so that reports have exact match and F1 but no likelihoods.
 // Model may be empty. The engine is asked with temperature 0.
-func FromEngine(engine engines.Engine, model string) Scorer {
+func FromEngine(engine engines.Engine, model string) UsageScorer {
 	return &engineScorer{engine: engine, model: model}
 }
 
@@ -59,13 +66,19 @@ func (s *engineScorer) Name() string {
 }
 
 func (s *engineScorer) Generate(ctx context.Context, req engines.Request, maxTokens int) (string, error) {
+	text, _, err := s.GenerateUsage(ctx, req, maxTokens)
+	return text, err
+}
+
+// GenerateUsage implements [UsageScorer].
+func (s *engineScorer) GenerateUsage(ctx context.Context, req engines.Request, maxTokens int) (string, engines.Usage, error) {
 	zero := 0.0
 	req.Model, req.MaxTokens, req.Temperature = s.model, maxTokens, &zero
 	response, err := s.engine.Generate(ctx, req, nil)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", s.engine.Name(), err)
+		return "", engines.Usage{}, fmt.Errorf("%s: %w", s.engine.Name(), err)
 	}
-	return response.Text, nil
+	return response.Text, response.Usage, nil
 }
 
 // meanNLL is the negative log likelihood per token.

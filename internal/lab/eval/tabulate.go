@@ -10,6 +10,7 @@ type table struct {
 	outcomes []Outcome
 	group    []int // by outcome
 	groups   int
+	weak     bool // plain is not shown to be better than the same answer to all rows
 }
 
 func tabulate(outcomes []Outcome) *table {
@@ -148,7 +149,7 @@ func (t *table) exactDiff(i int, s Settings, boot Bootstrap) *Difference {
 
 // decides reports whether the rows say anything about quality.
 func (t *table) decides() bool {
-	return t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact
+	return !t.weak && t.groups >= MinGroups && t.mean(func(o *Outcome) float64 { return one(o.Arms[0].Exact) }) >= MinExact
 }
 
 func (t *table) nllDiff(i int, s Settings, boot Bootstrap) *Difference {
@@ -190,11 +191,15 @@ func (t *table) parts(value func(*Outcome) float64, part func(*Outcome) int) []P
 
 func (t *table) layouts(i int) Layouts {
 	var l Layouts
-	moved := 0.0
+	moved, cached, counted := 0.0, 0, 0
 	for k := range t.outcomes {
 		a, plain := &t.outcomes[k].Arms[i], &t.outcomes[k].Arms[0]
 		l.Tokens += a.Tokens
 		l.Computed += a.Tokens - a.Expected
+		if l.Reported += a.PromptTokens; a.CachedTokens != nil {
+			cached += *a.CachedTokens
+			counted++
+		}
 		l.Same += one(a.Prompt == plain.Prompt)
 		l.Hints += one(a.Hint)
 		l.Refs += one(len(a.Refs) > 0)
@@ -206,6 +211,9 @@ func (t *table) layouts(i int) Layouts {
 	}
 	if l.Reordered > 0 {
 		l.Moved = moved / l.Reordered
+	}
+	if counted == len(t.outcomes) {
+		l.Cached = &cached
 	}
 	n := float64(len(t.outcomes))
 	l.Same, l.Hints, l.Refs, l.Echoes, l.Reordered = l.Same/n, l.Hints/n, l.Refs/n, l.Echoes/n, l.Reordered/n

@@ -12,11 +12,15 @@ import (
 // Text writes the report for people.
 func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintf(w, "model: %s\n", r.Header.Scorer)
-	fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows, r.Conversations,
-		r.LaterTurns, Plain)
-	fmt.Fprintf(w, "differences with %.0f %% intervals (%d resamples of conversations; of exact match Tango's score interval, too, and the "+
+	if r.Table != nil {
+		r.Table.text(w, r.Rows)
+	} else {
+		fmt.Fprintf(w, "%d rows in %d conversations, %d of them later turns; every arm is compared with %s, row by row\n", r.Rows,
+			r.Conversations, r.LaterTurns, Plain)
+	}
+	fmt.Fprintf(w, "differences with %.0f %% intervals (%d resamples of %s; of exact match Tango's score interval, too, and the "+
 		"wider bounds of both); margin %.1f points of exact match",
-		100*r.Confidence, r.Settings.Resamples, 100*r.Settings.Margin)
+		100*r.Confidence, r.Settings.Resamples, r.unit(), 100*r.Settings.Margin)
 	if r.likelihoods() {
 		fmt.Fprintf(w, ", %.3f nats of NLL", r.Settings.NLLMargin)
 	}
@@ -25,11 +29,14 @@ func (r *Report) Text(w io.Writer) error {
 		return err
 	}
 	if exact := r.Arms[0].Exact; exact < MinExact {
-		fmt.Fprintf(w, "no verdict: %s is right in %s %% of the rows, so that hardly anything can be lost; want %.0f %%\n", Plain, percent(exact),
-			100*MinExact)
+		fmt.Fprintf(w, "no verdict: %s is right in %s %% of the rows, so that hardly anything can be lost; want %.0f %%\n", r.Arms[0].Name,
+			percent(exact), 100*MinExact)
 	}
 	if r.Conversations < MinGroups {
-		fmt.Fprintf(w, "no verdict: %d conversations are too few for intervals; want %d\n", r.Conversations, MinGroups)
+		fmt.Fprintf(w, "no verdict: %d %s are too few for intervals; want %d\n", r.Conversations, r.unit(), MinGroups)
+	}
+	if r.Table != nil {
+		return r.cells(w)
 	}
 	fmt.Fprintln(w)
 	if 0 < r.LaterTurns && r.LaterTurns < r.Rows {
@@ -58,6 +65,14 @@ func (r *Report) Text(w io.Writer) error {
 	return r.power(w)
 }
 
+// unit is what is drawn as one in a resample.
+func (r *Report) unit() string {
+	if r.Table != nil {
+		return "rows"
+	}
+	return "conversations"
+}
+
 func (r *Report) likelihoods() bool {
 	return slices.ContainsFunc(r.Arms, func(a ArmReport) bool { return a.NLL != nil })
 }
@@ -66,7 +81,10 @@ func (r *Report) quality(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "arm\texact %\tcontained %\tF1 %\tΔ exact, points\tgains\tlosses\t")
 	if r.likelihoods() {
-		fmt.Fprint(w, "NLL\tΔ NLL\tKL\t")
+		fmt.Fprint(w, "NLL\tΔ NLL\t")
+	}
+	if r.Arms[0].KL != nil {
+		fmt.Fprint(w, "KL\t")
 	}
 	fmt.Fprintln(w, "verdict\t")
 	for _, a := range r.Arms {
@@ -83,6 +101,8 @@ func (r *Report) quality(out io.Writer) error {
 			} else {
 				fmt.Fprint(w, "\t")
 			}
+		}
+		if r.Arms[0].KL != nil {
 			fmt.Fprintf(w, "%s\t", nats(a.KL))
 		}
 		fmt.Fprintf(w, "%s\t\n", a.Verdict)
@@ -224,8 +244,12 @@ var verdictColours = map[Verdict]string{NotInferior: "#0072b2", Undecided: "#8a6
 
 // Plot draws the differences to plain with their intervals, and the margins, as SVG.
 func (r *Report) Plot() []byte {
-	exact := plot.Panel{Name: "difference of exact match to plain, points (right is better)", Margin: -100 * r.Settings.Margin}
-	nll := plot.Panel{Name: "difference of answer NLL to plain, nats per token (left is better)", Margin: r.Settings.NLLMargin}
+	plain, title := r.Arms[0].Name, "Answer quality against retrieval order"
+	if r.Table != nil {
+		title = "Answer quality against the order of the table"
+	}
+	exact := plot.Panel{Name: "difference of exact match to " + plain + ", points (right is better)", Margin: -100 * r.Settings.Margin}
+	nll := plot.Panel{Name: "difference of answer NLL to " + plain + ", nats per token (left is better)", Margin: r.Settings.NLLMargin}
 	add := func(p *plot.Panel, name string, scale float64, d *Difference) {
 		if d != nil {
 			i := d.Bounds()
@@ -245,5 +269,5 @@ func (r *Report) Plot() []byte {
 		panels = append(panels, nll)
 	}
 	note := fmt.Sprintf("%s; %d rows, paired, %.0f %% intervals; dashed: the margin", r.Header.Scorer, r.Rows, 100*r.Confidence)
-	return plot.Intervals("Answer quality against retrieval order", note, panels)
+	return plot.Intervals(title, note, panels)
 }
