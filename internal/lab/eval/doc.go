@@ -12,6 +12,9 @@
 // that a run goes on from. [Judge] makes a [Report] of them: means, paired differences to the arm [Plain] with
 // intervals, and a [Verdict].
 //
+// [NewCells] makes rows of a table, one cell of which is hidden and asked for, and the orders of the other cells that a batch plan gives.
+// Each order is a [Run] of its own, since each sends the rows in another order; [Cells.Judge] compares them with the order of the table.
+//
 // # Statistics
 //
 // Every arm is compared with plain row by row, so that the difficulty of rows cancels. Intervals are percentiles of a
