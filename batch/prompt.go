@@ -34,8 +34,8 @@ type Example struct {
 	Answer string
 }
 
-// DefaultOrder is the order of prompts that name none.
-const DefaultOrder = PerRow
+// DefaultOrder is the order of prompts that name none. Another one saves more, and may change answers: see [Report].PerRow.
+const DefaultOrder = AsIs
 
 // piece is a part of a line: a text, or the cell of a column.
 type piece struct {

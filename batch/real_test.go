@@ -65,7 +65,7 @@ func llamaServer(t *testing.T) *openai.Engine {
 func TestRealLlamaServer(t *testing.T) {
 	path := cmp.Or(os.Getenv("RAGPILOT_BATCH_TABLE"), written(t, "groups.csv", groups(160)))
 	tab := opened(t, path)
-	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?\n{{*}}\nAnswer:"}}
+	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?\n{{*}}\nAnswer:", Order: batch.PerRow}}
 
 	engine := llamaServer(t) // one for each order: it keeps prompts
 	start := time.Now()

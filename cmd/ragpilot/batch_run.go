@@ -192,6 +192,9 @@ func (f *batchRunFlags) report(w io.Writer, r *batch.Report) error {
 		fmt.Fprintf(w, "cost: at most %s, with answers of %d tokens; in the order of the table %s\n",
 			f.money(cost(r.Planned, r.Requests)), f.maxTokens, f.money(cost(r.Unplanned, r.Rows)))
 	}
+	if r.PerRow > r.Saved {
+		fmt.Fprintf(w, "with --columns per-row: %.1f%%; ragpilot eval --table says whether answers stay as good with it\n", share(r.PerRow))
+	}
 	if r.InPlace != "" {
 		fmt.Fprintf(w, "cells keep their places: %s\n", r.InPlace)
 	}
