@@ -57,10 +57,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// processes skips a test that starts processes where that only takes time: the race detector does not look at them.
+func processes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a program and starts processes of it")
+	}
+	if os.Getenv("POSTGRES_DSN") == "" {
+		testkit.NotUnderRace(t)
+	}
+}
+
 // A run of a model in this process that is killed again and again, at random moments, ends with the output of one that is not, and so with
 // workers. RAGPILOT_BATCH_KILLS is how often, RAGPILOT_BATCH_ROWS how large the table is; RAGPILOT_BATCH_MODEL names another model than
 // the test's.
 func TestBatchRunSurvivesKills(t *testing.T) {
+	processes(t)
 	number := func(variable string, usual int) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(usual)))
 		if err != nil {
@@ -136,6 +148,7 @@ func TestBatchRunSurvivesKills(t *testing.T) {
 
 // An engine that dies in the middle and comes back costs no row, and no answer twice.
 func TestRunSurvivesAnEngineThatDies(t *testing.T) {
+	processes(t)
 	model := filepath.Join(t.TempDir(), "tiny.gguf")
 	if err := localtest.WriteModel(model, 1); err != nil {
 		t.Fatal(err)
@@ -238,6 +251,7 @@ func killOften(t *testing.T, kills int, args []string, each ...func()) (killed i
 
 // A job is stored by one process and answered by a worker in another, which an interrupt ends.
 func TestWorkerAnswersJobsOfAnotherProcess(t *testing.T) {
+	processes(t)
 	db := storetest.PostgresSchema(t)
 	worker := command(t.Context(), t, "batch", "worker", "--db", db, "--engine", "sim")
 	if err := worker.Start(); err != nil {
