@@ -2,27 +2,40 @@ package batch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 )
 
 // Prompt says what is asked of every row.
 type Prompt struct {
-	// System is the system message; empty: there is none.
+	// System is the system message; empty: there is none. It is the same for all rows, so no column can stand in it.
 	System string `json:",omitempty"`
-	// Text is what the user's message says, with columns in double braces: {{city}}. A line with columns is a unit: units of a row may
-	// change places, unless Order says otherwise. {{*}} on a line of its own stands for a line "column: cell" for each column that the text does
-	// not name. A text without columns is followed by {{*}}. What stands in front of the first unit and behind the last stays there. With
-	// other text between units all of them keep their places.
+	// Text is what the user's message says, with columns in double braces: {{city}}.
+	//
+	// A line with columns is a unit. The units of a row may change places if Order says so. {{*}} on a line of its own stands for a line
+	// "column: cell" for each column that the text does not name. A text that names nothing is followed by an empty line and {{*}}. What
+	// stands in front of the first unit and behind the last one stays there. With other text between units all of them keep their places;
+	// empty lines between units go with the unit in front of them.
+	//
+	// A unit ends with a line feed, also the last one. CRLF is read as LF. A cell stands in the prompt as it is, with its line feeds; an empty
+	// cell and a NULL are nothing.
+	//
+	// White space around a name in braces does not count. A name may be a JSON string, {{" city"}}; so written, {{"*"}} and {{"blocks"}} are
+	// columns. {{{{ stands for {{, and {{{ for a brace and the beginning of a name. Single braces and }} are ordinary text.
 	Text string
-	// Columns are those that {{*}} stands for; nil: all but Blocks.
+	// Columns are those that {{*}} stands for, in the order of the table; empty: all but Blocks.
 	Columns []string `json:",omitempty"`
 	// Blocks is the column that holds retrieved blocks: a text, or a JSON list of texts or of objects with "text" (or "content" or
-	// "page_content") and maybe "id". Each block is a unit. They stand where Text has {{blocks}}, else behind the other units. Empty: none.
+	// "page_content") and maybe "id". Each block is a unit. They stand where Text has {{blocks}} on a line of its own, else behind the last
+	// line with columns. An empty cell has no blocks. Empty: there is no such column.
 	Blocks string `json:",omitempty"`
-	// Examples are rows with their answers. They stand between what is in front of the units and the units, the same in all prompts.
+	// Examples are rows with their answers. They stand between what is in front of the units and the units, the same in all prompts. Each is
+	// written like the prompt of a row, with what stands behind the units and then its answer; if nothing stands there, "Answer:" does, also at
+	// the end of the prompt.
 	Examples []Example `json:",omitempty"`
 	// Order says which orders are allowed: [PerRow], [Fixed] or [AsIs]. Empty: [DefaultOrder].
 	Order Order `json:",omitempty"`
@@ -30,7 +43,7 @@ type Prompt struct {
 
 // Example is a row with its answer.
 type Example struct {
-	Cells  map[string]string // by column; each column of the prompt must be there
+	Cells  map[string]string // by column; each column that stands in prompts must be there, and others are ignored
 	Answer string
 }
 
@@ -43,7 +56,7 @@ type piece struct {
 	column int // -1: text
 }
 
-// line is what makes a unit, or for blocks some.
+// line is what makes a unit, or a unit for each block.
 type line struct {
 	pieces []piece
 	blocks bool
@@ -72,7 +85,7 @@ func (p *Prompt) layout(columns []string, retrieved bool) (*layout, error) {
 	}
 	if p.Blocks != "" {
 		if l.blocks = slices.Index(columns, p.Blocks); l.blocks < 0 {
-			return nil, unknownColumn("blocks", p.Blocks, columns)
+			return nil, fmt.Errorf("blocks: %w", unknownColumn(p.Blocks, columns))
 		}
 	}
 	if l.hasBlocks {
@@ -84,27 +97,50 @@ func (p *Prompt) layout(columns []string, retrieved bool) (*layout, error) {
 			return nil, fmt.Errorf("order %q: rows with blocks have no columns in common, want %s or %s", l.order, PerRow, AsIs)
 		}
 	}
+	if err := l.checkTexts(p); err != nil {
+		return nil, err
+	}
 	for _, c := range p.Columns {
-		if !slices.Contains(columns, c) {
-			return nil, unknownColumn("columns", c, columns)
+		switch at := slices.Index(columns, c); {
+		case at < 0:
+			return nil, fmt.Errorf("columns: %w", unknownColumn(c, columns))
+		case at == l.blocks:
+			return nil, fmt.Errorf("columns: %q holds the blocks, which stand at {{blocks}}", c)
 		}
 	}
 	if err := l.read(p); err != nil {
 		return nil, err
 	}
-	examples, err := l.examples(p.Examples)
-	l.head += examples
-	if len(p.Examples) > 0 && l.tail == "" {
-		l.tail = answerLabel
+	return l, l.addExamples(p.Examples)
+}
+
+// checkTexts refuses texts that cannot be sent as they are, and columns where none can stand.
+func (l *layout) checkTexts(p *Prompt) error {
+	texts := map[string]string{"prompt": p.Text, "system": p.System}
+	for i, e := range p.Examples {
+		texts[fmt.Sprintf("answer of example %d", i+1)] = e.Answer
+		for name, cell := range e.Cells {
+			texts[fmt.Sprintf("example %d, column %q", i+1, name)] = cell
+		}
 	}
-	return l, err
+	for _, what := range slices.Sorted(maps.Keys(texts)) {
+		if !utf8.ValidString(texts[what]) {
+			return fmt.Errorf("%s: the text is not UTF-8", what)
+		}
+	}
+	for _, name := range append([]string{allMark, blocksMark}, l.columns...) {
+		if mark := "{{" + name + "}}"; strings.Contains(p.System, mark) {
+			return fmt.Errorf("system: %s stands there, but it is the same for all rows; columns stand in the text of the prompt", mark)
+		}
+	}
+	return nil
 }
 
 // answerLabel stands in front of the answers of examples, and at the end of a prompt that has examples.
 const answerLabel = "Answer:"
 
-func unknownColumn(field, name string, columns []string) error {
-	return fmt.Errorf("%s: there is no column %q; the table has %s", field, name, quoteAll(columns))
+func unknownColumn(name string, columns []string) error {
+	return fmt.Errorf("there is no column %q; the table has %s", shorten(name), quoteAll(columns))
 }
 
 // quoteAll lists names for an error.
@@ -119,158 +155,27 @@ func quoteAll(names []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%q", n)
+		fmt.Fprintf(&b, "%q", shorten(n))
 	}
 	return b.String()
 }
 
-// read cuts the text of a prompt into head, lines and tail.
-func (l *layout) read(p *Prompt) error {
-	const all, blocks = "*", "blocks"
-	type read struct {
-		pieces []piece
-		whole  string // "*" or "blocks": what the line consists of
-		text   string
-	}
-	var lines []read
-	named, places := map[int]bool{}, map[string]int{}
-	for n, text := range strings.SplitAfter(p.Text, "\n") {
-		pieces, err := l.pieces(text, n+1, l.hasBlocks)
-		if err != nil {
-			return err
-		}
-		r := read{pieces: pieces, text: text}
-		if trimmed := strings.TrimSpace(text); trimmed == "{{*}}" || trimmed == "{{blocks}}" && l.hasBlocks {
-			r.whole = trimmed[2 : len(trimmed)-2]
-			if places[r.whole]++; places[r.whole] > 1 {
-				return fmt.Errorf("prompt line %d: %s stands there for the second time", n+1, trimmed)
-			}
-		}
-		for _, q := range pieces {
-			if q.column >= 0 {
-				named[q.column] = true
-			}
-		}
-		lines = append(lines, r)
-	}
-	if len(named) == 0 && places[all] == 0 {
-		text := p.Text
-		if text != "" {
-			text = strings.TrimRight(text, "\n") + "\n\n"
-		}
-		lines = []read{{text: text, pieces: []piece{{text, -1}}}, {whole: all}}
-		if places[blocks] > 0 {
-			return fmt.Errorf("prompt: it has {{%s}} and no column; name columns, or {{*}}", blocks)
-		}
-	}
-	if l.hasBlocks && places[blocks] == 0 {
-		at := len(lines)
-		for at > 0 && lines[at-1].whole == "" && !slices.ContainsFunc(lines[at-1].pieces, piece.isCell) {
-			at--
-		}
-		lines = slices.Insert(lines, at, read{whole: blocks})
-	}
-	var between strings.Builder
-	for _, r := range lines {
-		var units []line
-		switch {
-		case r.whole == all:
-			units = l.all(p.Columns, named)
-		case r.whole == blocks:
-			units = []line{{blocks: true}}
-		case slices.ContainsFunc(r.pieces, piece.isCell):
-			last := &r.pieces[len(r.pieces)-1]
-			if !strings.HasSuffix(r.text, "\n") { // units of which any may be the last all end their line
-				if last.isCell() {
-					r.pieces = append(r.pieces, piece{"\n", -1})
-				} else {
-					last.text += "\n"
-				}
-			}
-			units = []line{{pieces: r.pieces}}
-		default:
-			between.WriteString(r.text)
-			continue
-		}
-		text := between.String()
-		between.Reset()
-		switch {
-		case len(l.lines) == 0:
-			l.head = text
-		case strings.TrimSpace(text) != "" && len(units) > 0:
-			l.inPlace = fmt.Sprintf("the prompt has text between its columns (%q)", shorten(strings.TrimSpace(text)))
-		}
-		if len(l.lines) > 0 && text != "" && len(units) > 0 {
-			units[0].pieces = append([]piece{{text, -1}}, units[0].pieces...)
-		}
-		l.lines = append(l.lines, units...)
-	}
-	l.tail = between.String()
-	if len(l.lines) == 0 {
-		return fmt.Errorf("prompt: it names no column of %s", quoteAll(l.columns))
-	}
-	return nil
-}
-
 func (p piece) isCell() bool { return p.column >= 0 }
-
-// all returns a line for each column that is not named elsewhere.
-func (l *layout) all(chosen []string, named map[int]bool) []line {
-	var lines []line
-	for i, c := range l.columns {
-		if i == l.blocks || named[i] || chosen != nil && !slices.Contains(chosen, c) {
-			continue
-		}
-		lines = append(lines, line{pieces: []piece{{c + ": ", -1}, {"", i}, {"\n", -1}}})
-	}
-	return lines
-}
-
-// pieces reads one line of a prompt.
-func (l *layout) pieces(text string, number int, blocks bool) ([]piece, error) {
-	var pieces []piece
-	for rest := text; rest != ""; {
-		before, behind, ok := strings.Cut(rest, "{{")
-		if !ok {
-			return append(pieces, piece{rest, -1}), nil
-		}
-		name, after, closed := strings.Cut(behind, "}}")
-		if !closed {
-			return nil, fmt.Errorf("prompt line %d: {{%s has no }}", number, shorten(strings.TrimSpace(behind)))
-		}
-		if before != "" {
-			pieces = append(pieces, piece{before, -1})
-		}
-		rest = after
-		name = strings.TrimSpace(name)
-		switch at := slices.Index(l.columns, name); {
-		case at >= 0:
-			pieces = append(pieces, piece{"", at})
-		case (name == "*" || name == "blocks" && blocks) && strings.TrimSpace(text) == "{{"+name+"}}":
-			return nil, nil // a line of its own
-		case name == "*" || name == "blocks" && blocks:
-			return nil, fmt.Errorf("prompt line %d: {{%s}} must stand on a line of its own", number, name)
-		default:
-			return nil, unknownColumn(fmt.Sprintf("prompt line %d", number), name, l.columns)
-		}
-	}
-	return pieces, nil
-}
 
 // units returns the units of a row, in the order of the prompt. Blocks are read from their column, if there is one.
 func (l *layout) units(cells []string, blocks []contextpilot.Block) ([]string, error) {
 	units := make([]string, 0, len(l.lines))
 	var b strings.Builder
 	for _, line := range l.lines {
-		b.Reset()
-		for _, p := range line.pieces {
-			if p.isCell() {
-				b.WriteString(cells[p.column])
-			} else {
-				b.WriteString(p.text)
-			}
-		}
 		if !line.blocks {
+			b.Reset()
+			for _, p := range line.pieces {
+				if p.isCell() {
+					b.WriteString(cells[p.column])
+				} else {
+					b.WriteString(p.text)
+				}
+			}
 			units = append(units, b.String())
 			continue
 		}
@@ -280,12 +185,8 @@ func (l *layout) units(cells []string, blocks []contextpilot.Block) ([]string, e
 				return nil, fmt.Errorf("column %q: %w", l.columns[l.blocks], err)
 			}
 		}
-		for i, block := range blocks {
-			text := l.render(block)
-			if i == 0 {
-				text = b.String() + text
-			}
-			units = append(units, text)
+		for _, block := range blocks {
+			units = append(units, l.render(block))
 		}
 	}
 	return units, nil
@@ -297,42 +198,53 @@ func (l *layout) render(block contextpilot.Block) string {
 	return plan.RenderFull(0)
 }
 
-// of returns the columns in a line.
-func (l line) of() []int {
-	var columns []int
-	for _, p := range l.pieces {
-		if p.isCell() {
-			columns = append(columns, p.column)
-		}
+// addExamples puts rows with their answers behind the head. Each stands there as the prompt of a row does, up to its answer.
+func (l *layout) addExamples(examples []Example) error {
+	if len(examples) == 0 {
+		return nil
 	}
-	return columns
-}
-
-// examples renders rows with their answers.
-func (l *layout) examples(examples []Example) (string, error) {
+	if strings.TrimSpace(l.tail) == "" {
+		l.tail += answerLabel
+	}
+	behind := l.tail
+	if strings.TrimRight(behind, " \t\n") == behind {
+		behind += " "
+	}
 	var b strings.Builder
 	for i, e := range examples {
-		cells := make([]string, len(l.columns))
-		for _, line := range l.lines {
-			for _, c := range line.of() {
-				cell, ok := e.Cells[l.columns[c]]
-				if !ok {
-					return "", fmt.Errorf("example %d: it has no column %q", i+1, l.columns[c])
-				}
-				cells[c] = cell
-			}
-		}
-		if l.blocks >= 0 {
-			cells[l.blocks] = e.Cells[l.columns[l.blocks]]
+		cells, err := l.exampleCells(e)
+		if err != nil {
+			return fmt.Errorf("example %d: %w", i+1, err)
 		}
 		units, err := l.units(cells, nil)
 		if err != nil {
-			return "", fmt.Errorf("example %d: %w", i+1, err)
+			return fmt.Errorf("example %d: %w", i+1, err)
 		}
-		b.WriteString(strings.Join(units, ""))
-		b.WriteString(answerLabel + " " + e.Answer + "\n\n")
+		b.WriteString(strings.Join(units, "") + behind + e.Answer + "\n\n")
 	}
-	return b.String(), nil
+	l.head += b.String()
+	return nil
+}
+
+// exampleCells returns the cells of an example in the order of the table. Those of columns that do not stand in prompts are empty.
+func (l *layout) exampleCells(e Example) ([]string, error) {
+	cells := make([]string, len(l.columns))
+	if l.blocks >= 0 {
+		cells[l.blocks] = e.Cells[l.columns[l.blocks]]
+	}
+	for _, line := range l.lines {
+		for _, p := range line.pieces {
+			if !p.isCell() {
+				continue
+			}
+			cell, ok := e.Cells[l.columns[p.column]]
+			if !ok {
+				return nil, fmt.Errorf("it has no column %q", l.columns[p.column])
+			}
+			cells[p.column] = cell
+		}
+	}
+	return cells, nil
 }
 
 // shorten makes a value fit into an error.
