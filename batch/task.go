@@ -2,13 +2,16 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
+	"unicode/utf8"
 
+	"github.com/ragpilot/ragpilot/batch/internal/dispatch"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 )
@@ -27,10 +30,11 @@ type Task struct {
 	Temperature float64 `json:"temperature,omitempty"`
 	// Schema is a JSON schema that answers must follow; empty: there is none. It is sent to the engine, and each answer is checked.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// Extra holds further members of each request's body.
+	// Extra holds further members of each request's body. They win over the others, and max_completion_tokens takes the place of max_tokens.
+	// Messages and streaming cannot be set, nor what asks for more of an answer than its text, such as tools.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 	// Retrieve returns the blocks of a row, by its cells; nil: blocks come from Prompt.Blocks, or there are none. It is called once for
-	// each row, before the first request is sent.
+	// each row, before the first request is sent. A job that is there is known again by its prompt and its table, not by this function.
 	Retrieve func(ctx context.Context, cells map[string]string) ([]contextpilot.Block, error) `json:"-"`
 }
 
@@ -42,13 +46,24 @@ func (t *Task) check() error {
 		return fmt.Errorf("temperature %g: want at least 0", t.Temperature)
 	case t.Retrieve != nil && t.Prompt.Blocks != "":
 		return fmt.Errorf("blocks %q: they come from a column or from a retriever, not from both", t.Prompt.Blocks)
-	case len(t.Schema) > 0 && !json.Valid(t.Schema):
-		return errors.New("schema: it is not JSON")
+	case !utf8.ValidString(t.Model):
+		return fmt.Errorf("model %q: it is not UTF-8", t.Model)
 	}
-	for name, value := range t.Extra {
-		if !json.Valid(value) {
-			return fmt.Errorf("extra member %q: %q is not JSON", name, shorten(string(value)))
+	if len(t.Schema) > 0 {
+		if err := dispatch.CheckSchema(t.Schema); err != nil {
+			return fmt.Errorf("schema: %w", err)
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Extra)) {
+		switch value := t.Extra[name]; {
+		case !json.Valid(value):
+			return fmt.Errorf("extra member %q: %q is not JSON", name, shorten(string(value)))
+		case name == "messages" || name == "stream" || name == "stream_options":
+			return fmt.Errorf("extra member %q: it cannot be set", name)
+		}
+	}
+	if err := checkBody(t.Extra); err != nil {
+		return fmt.Errorf("extra members: %w", err)
 	}
 	return nil
 }
@@ -98,15 +113,18 @@ func (s *spec) messages(text string) []engines.Message {
 func (s *spec) request(text string, body json.RawMessage) (engines.Request, error) {
 	if len(body) > 0 {
 		r, err := bodyRequest(body)
+		if err != nil {
+			return r, err
+		}
 		maps.Copy(r.Extra, s.Extra)
-		return r, err
+		bound(&r)
+		return r, nil
 	}
 	temperature := s.Temperature
 	r := engines.Request{
-		Model: s.Model, Messages: s.messages(text), MaxTokens: s.MaxTokens, Temperature: &temperature, Extra: s.Extra,
+		Model: s.Model, Messages: s.messages(text), MaxTokens: cmp.Or(s.MaxTokens, DefaultMaxTokens), Temperature: &temperature,
+		Extra: maps.Clone(s.Extra),
 	}
-	if r.MaxTokens == 0 {
-		r.MaxTokens = DefaultMaxTokens
-	}
+	bound(&r)
 	return r, nil
 }

@@ -56,7 +56,7 @@ func readOptions(extra map[string]json.RawMessage) (options, error) {
 		{"recompute", &o.Recompute},
 		{"selector", &o.Selector},
 	} {
-		if value, ok := extra[f.name]; ok {
+		if value := extra[f.name]; len(value) > 0 { // an empty one stands for no member
 			if err := json.Unmarshal(value, f.to); err != nil {
 				return o, refused("%s %s: %w", f.name, value, err)
 			}

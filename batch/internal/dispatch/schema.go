@@ -23,6 +23,12 @@ func (nothing) Load(string) (any, error) {
 	return nil, errors.New("only references within the schema are followed")
 }
 
+// CheckSchema returns what is wrong with a schema; nil: it can be the Schema of a [Config].
+func CheckSchema(raw json.RawMessage) error {
+	_, err := newSchema(raw)
+	return err
+}
+
 // newSchema compiles a schema, which may only refer to itself.
 func newSchema(raw json.RawMessage) (*schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))

@@ -1,0 +1,188 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines"
+)
+
+// Bodies that are not the same have texts that are not the same: rows with equal texts get one answer.
+func TestBodyTextTellsBodiesApart(t *testing.T) {
+	var seen []string
+	for _, body := range []string{
+		`{"messages":[{"role":"user","content":"a"}]}`,
+		`{"messages":[{"role":"user","content":"a\u0000\u0000user\nb"}]}`,
+		`{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}`,
+		`{"messages":[{"role":"user","content":"a\"},{\"role\":\"user\",\"content\":\"b"}]}`,
+		`{"messages":[{"role":"system","content":"a"}]}`,
+		`{"messages":[{"role":"user","name":"a"}]}`,
+		`{"messages":[{"role":"user","name":"b"}]}`,
+		`{"messages":[{"role":"user","content":"a","name":"b"}]}`,
+		`{"messages":[{"role":"user","content":"a","name":"c"}]}`,
+		`{"messages":[{"role":"user","content":null}]}`,
+		`{"messages":[{"role":"user","content":"null"}]}`,
+		`{"messages":[{"role":"user","content":["a"]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"u"}}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"v"}}]}]}`,
+		`{"messages":[{"role":"user","content":"\ud800"}]}`,
+		`{"messages":[{"role":"user","content":"\ud801"}]}`,
+		`{"messages":[{"role":"user","content":"a"}],"model":"m"}`,
+		`{"messages":[{"role":"user","content":"a"}],"model":"n"}`,
+		`{"messages":[{"role":"user","content":"a"}],"seed":18446744073709551615}`,
+		`{"messages":[{"role":"user","content":"a"}],"seed":18446744073709551614}`,
+		`{"messages":[{"role":"user","content":"a"}],"seed\":1,\"x":1}`,
+		`{"messages":[{"role":"user","content":"a"}],"seed":1,"x":1}`,
+		`{"messages":[{"role":"user","content":"a"}],"temperature":1}`,
+		`{"messages":[{"role":"user","content":"a"}],"temperature":1.0}`,
+		`{"messages":[{"role":"user","content":"a"}],"n":1}`,
+	} {
+		text, err := bodyText(json.RawMessage(body))
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		if slices.Contains(seen, text) {
+			t.Errorf("%s has the text of another body: %q", body, text)
+		}
+		seen = append(seen, text)
+	}
+}
+
+func TestBodyText(t *testing.T) {
+	const want = `"model":"m"
+{"role":"system","content":"s"}
+{"role":"user","content":[{"type":"text","text":"a <b>"}],"name":"x"}
+"max_tokens":5
+"stop":["\n"]
+`
+	for _, body := range []string{
+		`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a <b>"}],"name":"x"}],` +
+			`"max_tokens":5,"stop":["\n"]}`,
+		"{\"stop\" : [ \"\\n\" ],\r\n\t\"max_tokens\":5, \"messages\" : [ {\"content\":\"s\" , \"role\":\"system\"},\n" +
+			`{"name":"x","content":[ {"type":"text", "text":"a <b>"} ],"role":"user"} ], "model": "m"}`,
+	} {
+		if got, err := bodyText(json.RawMessage(body)); err != nil || got != want {
+			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+		}
+	}
+}
+
+// Bodies with the same first messages have texts with the same beginning, whatever else differs, unless their prompts cannot share.
+func TestBodyTextBeginsWithTheMessages(t *testing.T) {
+	text := func(body string) string {
+		got, err := bodyText(json.RawMessage(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	begin := `{"role":"system","content":"long"}` + "\n"
+	for _, more := range []string{`"seed":1,`, `"a":1,`, `"temperature":0,"user":"u",`} {
+		got := text(`{` + more + `"messages":[{"role":"system","content":"long"},{"role":"user","content":"q"}]}`)
+		if !strings.HasPrefix(got, begin) {
+			t.Errorf("%s: %q", more, got)
+		}
+	}
+	for _, more := range []string{`"model":"m",`, `"cache_salt":"s",`, `"chat_template_kwargs":{"x":1},`, `"lora":[],`} {
+		got := text(`{` + more + `"messages":[{"role":"system","content":"long"}]}`)
+		if !strings.HasPrefix(got, strings.TrimSuffix(more, ",")) {
+			t.Errorf("%s does not stand in front: %q", more, got)
+		}
+	}
+}
+
+func TestBodyErrors(t *testing.T) {
+	const messages = `"messages":[{"role":"user","content":"a"}]`
+	for body, want := range map[string]string{
+		`{}`:                                                "body.messages: missing, want a list of messages",
+		`{"messages":[]}`:                                   "body.messages: [], want a list of messages",
+		`{"messages":"hi"}`:                                 `body.messages: "hi", want a list of messages`,
+		`{"messages":[{"role":"a"},"x"]}`:                   `body.messages[1]: "x", want an object`,
+		`{"messages":[{"content":"a"}]}`:                    "body.messages[0]: role: missing, want a text",
+		`{"messages":[{"role":5}]}`:                         "body.messages[0]: role: 5, want a text",
+		`{"messages":[{"role":""}]}`:                        `body.messages[0]: role: "", want a text`,
+		`{"messages":[{"role":"a","x":1,"x":2}]}`:           `body.messages[0]: the member "x" stands there twice`,
+		`{` + messages + `,"n":2}`:                          "body.n: 2 is not possible: only the text of one answer is kept",
+		`{` + messages + `,"n":1e0}`:                        "body.n: 1e0 is not possible",
+		`{` + messages + `,"tools":[ {"type":"function"}]}`: `body.tools: [{"type":"function"}] is not possible`,
+		`{` + messages + `,"functions":[{}]}`:               "body.functions: [{}] is not possible",
+		`{` + messages + `,"logprobs":true}`:                "body.logprobs: true is not possible",
+		`{` + messages + `,"top_logprobs":3}`:               "body.top_logprobs: 3 is not possible",
+		`{` + messages + `,"audio":{}}`:                     "body.audio: {} is not possible",
+		`{` + messages + `,"modalities":["text","audio"]}`:  `body.modalities: ["text","audio"] is not possible`,
+		`[]`: "body: json: cannot unmarshal array",
+	} {
+		if _, err := bodyText(json.RawMessage(body)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+	allowed := `{` + messages + `,"n":1,"tools":[ ],"functions":null,"logprobs":false,"top_logprobs":0,"modalities":[ "text" ],"audio":null,` +
+		`"tool_choice":"none","stream":false,"stream_options":null}`
+	if _, err := bodyText(json.RawMessage(allowed)); err != nil {
+		t.Error(err)
+	}
+	if _, err := bodyRequest(json.RawMessage("null")); err == nil {
+		t.Error("null is a request")
+	}
+}
+
+// All members of a body but those about streaming are sent byte for byte.
+func TestBodyRequestSendsMembersAsTheyAre(t *testing.T) {
+	const body = `{"model" : "m\u0041", "messages": [ {"role":"user","content":[{"type":"text","text":"Look: "},{"type":"image_url",` +
+		`"image_url":{"url":"data:,x"}},{"type":"text","text":"well?"}]} , {"role":"assistant","content":null,"name":"\/"}],` +
+		`"seed":18446744073709551615,"temperature":1e-1,"max_tokens":7.0,"stream":false,"stream_options":null,"n":1,"tools":[ ],` +
+		`"logit_bias":{ "5" : -1E2 },"metadata":{"b":1,"a":[1,  2]},"x":null}`
+	var want map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(body), &want); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "stream")
+	delete(want, "stream_options")
+	r, err := bodyRequest(json.RawMessage(body))
+	if err != nil || !maps.EqualFunc(r.Extra, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		t.Errorf("%v\n%s\nwant\n%s", err, r.Extra, want)
+	}
+	messages := []engines.Message{{Role: "user", Content: "Look: well?"}, {Role: "assistant"}}
+	if !reflect.DeepEqual(r.Messages, messages) || r.Model != "mA" || r.MaxTokens != 7 || *r.Temperature != 0.1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The bound of an answer is known, for budgets, and an engine gets no member that the body does not have.
+func TestBodyRequestBounds(t *testing.T) {
+	for members, want := range map[string]struct {
+		tokens int
+		sent   string // max_tokens
+	}{
+		`"x":1`:                     {0, "none"},
+		`"max_tokens":5`:            {5, "5"},
+		`"max_tokens":null`:         {0, "null"},
+		`"max_tokens":-1`:           {0, "-1"},
+		`"max_tokens":1e300`:        {math.MaxInt32, "1e300"},
+		`"max_tokens":"5"`:          {0, `"5"`},
+		`"max_completion_tokens":6`: {6, ""},
+		`"max_completion_tokens":6,"max_tokens":5`:  {6, "5"},
+		`"max_completion_tokens":null`:              {0, "none"},
+		`"max_completion_tokens":9999999999`:        {math.MaxInt32, ""},
+		`"temperature":1e999,"max_tokens":5`:        {5, "5"},
+		`"temperature":null,"max_tokens":9e1`:       {90, "9e1"},
+		`"temperature":"warm","max_tokens":0`:       {0, "0"},
+		`"max_completion_tokens":0,"max_tokens":50`: {0, "50"},
+	} {
+		r, err := bodyRequest(json.RawMessage(`{` + members + `,"messages":[{"role":"user","content":"a"}]}`))
+		sent := "none"
+		if value, ok := r.Extra["max_tokens"]; ok {
+			sent = string(value) // an empty value is how a member that the engine package sets is removed
+		}
+		if err != nil || r.MaxTokens != want.tokens || sent != want.sent || r.Temperature != nil {
+			t.Errorf("%s: %d tokens, max_tokens %q, temperature %v, %v; want %+v", members, r.MaxTokens, sent, r.Temperature, err, want)
+		}
+	}
+}
