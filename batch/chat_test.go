@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ragpilot/ragpilot/engines"
 )
 
@@ -185,4 +187,46 @@ func TestBodyRequestBounds(t *testing.T) {
 			t.Errorf("%s: %d tokens, max_tokens %q, temperature %v, %v; want %+v", members, r.MaxTokens, sent, r.Temperature, err, want)
 		}
 	}
+}
+
+// Bodies of few different parts, of which many are nearly equal, have equal texts if and only if they are equal.
+func TestBodyTextIsThatOfEqualBodies(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		object := func(members ...string) string {
+			var chosen []string
+			for _, m := range rapid.Permutation(members).Draw(r, "order") {
+				if rapid.IntRange(0, 2).Draw(r, "has") > 0 {
+					chosen = append(chosen, m)
+				}
+			}
+			space := rapid.SampledFrom([]string{"", " "}).Draw(r, "space")
+			return "{" + space + strings.Join(chosen, ","+space) + "}"
+		}
+		pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(r, "value") }
+		message := func() string {
+			return strings.Replace(object(`"content":`+pick(`"a"`, `"a\u0000\n{"`, "null", `[{"text":"a"}]`), `"name":`+pick(`"a"`, `"b"`), `"x":`+pick("1", "1.0")),
+				"{", `{"role":`+pick(`"user"`, `"a"`)+`,"y":0,`, 1)
+		}
+		body := func() string {
+			messages := []string{message()}
+			if rapid.Bool().Draw(r, "two") {
+				messages = append(messages, message())
+			}
+			return strings.Replace(object(`"model":`+pick(`"a"`, `"b"`), `"seed":`+pick("1", "2"), `"lora":`+pick(`"a"`, `"b"`)), "{",
+				`{"messages":[`+strings.Join(messages, ",")+`],"y":0,`, 1)
+		}
+		a, b := strings.ReplaceAll(body(), ",}", "}"), strings.ReplaceAll(body(), ",}", "}")
+		a, b = strings.ReplaceAll(a, ", }", "}"), strings.ReplaceAll(b, ", }", "}")
+		x, err := bodyText(json.RawMessage(a))
+		if err != nil {
+			r.Fatalf("%s: %v", a, err)
+		}
+		y, err := bodyText(json.RawMessage(b))
+		if err != nil {
+			r.Fatalf("%s: %v", b, err)
+		}
+		if same := reflect.DeepEqual(canonical(a, true), canonical(b, true)); same != (x == y) {
+			r.Fatalf("%s\n%s\nequal: %v, texts\n%s\n%s", a, b, same, x, y)
+		}
+	})
 }

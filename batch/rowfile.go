@@ -48,7 +48,7 @@ func (r *rowFile) add(units []string) error {
 	return err
 }
 
-// row returns the units of a row. All must have been added.
+// row returns the units of a row. No row is added after it.
 func (r *rowFile) row(i int) ([]string, error) {
 	if err := r.w.Flush(); err != nil {
 		return nil, err
@@ -57,10 +57,14 @@ func (r *rowFile) row(i int) ([]string, error) {
 	if _, err := r.file.ReadAt(b, r.at[i]); err != nil {
 		return nil, fmt.Errorf("temporary file %s: %w", r.file.Name(), err)
 	}
-	return readUnits(b, nil)
+	units, err := readUnits(b, nil)
+	if err != nil {
+		return nil, fmt.Errorf("temporary file %s: %w", r.file.Name(), err)
+	}
+	return units, nil
 }
 
-// Rows reads all rows. A row is valid until the next one.
+// Rows reads all rows. The slice of a row is valid until the next one; the strings stay valid.
 func (r *rowFile) Rows() iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		err := r.w.Flush()
@@ -81,18 +85,26 @@ func (r *rowFile) Rows() iter.Seq2[[]string, error] {
 	}
 }
 
-// readUnits reads what add wrote. The units share the memory of one text.
+var errRow = errors.New("a row is not as it was written")
+
+// readUnits reads what add wrote, and appends the units. They share the memory of one text.
 func readUnits(b []byte, units []string) ([]string, error) {
 	text := string(b)
 	n, at := binary.Uvarint(b)
+	if at <= 0 {
+		return nil, errRow
+	}
 	for range n {
 		size, k := binary.Uvarint(b[at:])
 		if k <= 0 || size > uint64(len(b)-at-k) {
-			return nil, errors.New("a row is not as it was written")
+			return nil, errRow
 		}
 		at += k
 		units = append(units, text[at:at+int(size)])
 		at += int(size)
+	}
+	if at != len(b) {
+		return nil, errRow
 	}
 	return units, nil
 }

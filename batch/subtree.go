@@ -8,7 +8,7 @@ const (
 )
 
 // subtrees cuts a plan into runs of neighbours of least to most requests, the last maybe of fewer: where neighbours share least, and of
-// such places at the last. shared is what each request has in common with the one in front of it. It returns where the runs begin.
+// such places at the last. shared is what each request shares with the earlier one that shares most. It returns where the runs begin.
 func subtrees(shared []int, least, most int) []int {
 	var begin []int
 	for at := 0; at < len(shared); {
