@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
 	"github.com/ragpilot/ragpilot/batch/table"
 )
@@ -18,14 +21,17 @@ import (
 // WriteOptions say where the answers of a job go.
 type WriteOptions struct {
 	// Out is the file for the answers, in the order of the table: its rows with a column more, or OpenAI's batch output. The format goes
-	// by its name.
+	// by its name. What cannot be in a text, bytes that are no UTF-8 and NUL, is replaced by U+FFFD; in OpenAI's output a NUL stays, as an
+	// escape.
 	Out string
-	// Errors is the file for rows without an answer and the reasons; empty: beside Out, with ".errors" in its name. It is only made if there are such
-	// rows. Their cell in Out is empty (NULL where the format has that); OpenAI's batch output does not have them.
+	// Errors is the file for rows without an answer and the reasons; empty: beside Out, "a.errors.csv" for "a.csv" and for "a.parquet". It
+	// is only made if there are such rows. Their cell in Out is empty (NULL where the format has that); OpenAI's batch output does not
+	// have them.
 	Errors string
 	// Column is the name of the added column; empty: "answer".
 	Column string
-	// Overwrite replaces files that are there. The table is never replaced.
+	// Overwrite replaces files that are there. If each row has an answer, an error file that is there is replaced by one without rows. The
+	// table is never replaced.
 	Overwrite bool
 }
 
@@ -35,14 +41,24 @@ type Written struct {
 	Errors       string // the file that says why; empty: every row has an answer
 }
 
-// errorsBeside returns the name of the error file beside an output: "a.csv" has "a.errors.csv".
+// errorsBeside returns the name of the error file beside an output: "a.csv" has "a.errors.csv", "a.b.csv.gz" has "a.b.errors.csv.gz". An
+// error file is never Parquet: "a.parquet" has "a.errors.csv".
 func errorsBeside(out string) string {
 	dir, base := filepath.Split(out)
-	stem, ext, ok := strings.Cut(base, ".")
-	if !ok {
-		return out + ".errors"
+	packed := ""
+	if ext := filepath.Ext(base); strings.EqualFold(ext, ".gz") {
+		base, packed = strings.TrimSuffix(base, ext), ext
 	}
-	return dir + stem + ".errors." + ext
+	ext := filepath.Ext(base)
+	stem := strings.TrimSuffix(base, ext)
+	if stem == "" { // ".csv" is a name, without an ending
+		stem, ext = base, ""
+	}
+	switch strings.ToLower(ext) {
+	case ".parquet", ".pq":
+		ext = ".csv"
+	}
+	return dir + stem + ".errors" + ext + packed
 }
 
 func (o WriteOptions) withDefaults() WriteOptions {
@@ -53,6 +69,9 @@ func (o WriteOptions) withDefaults() WriteOptions {
 
 // check finds out whether the files can be written, before the first request is sent.
 func (o WriteOptions) check(t *table.Table) error {
+	if same, err := samePath(o.Out, o.Errors); err != nil || same {
+		return cmp.Or(err, fmt.Errorf("errors %q: it is the file for the answers", o.Errors))
+	}
 	out, err := o.open(t)
 	if err != nil {
 		return err
@@ -62,6 +81,24 @@ func (o WriteOptions) check(t *table.Table) error {
 		err = failures.Close()
 	}
 	return errors.Join(err, out.Close())
+}
+
+// samePath reports whether two names are those of one file, which need not be there.
+func samePath(a, b string) (bool, error) {
+	x, err := filepath.Abs(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := filepath.Abs(b)
+	if err != nil {
+		return false, err
+	}
+	first, err := os.Stat(x)
+	if err != nil {
+		return x == y, nil //nolint:nilerr // a file that is not there is no other's
+	}
+	second, err := os.Stat(y)
+	return err == nil && os.SameFile(first, second), nil //nolint:nilerr // the same
 }
 
 // rowWriter writes one of the files.
@@ -94,7 +131,9 @@ func wrap[T rowWriter](w T, err error) (rowWriter, error) {
 	return w, nil
 }
 
-// Write writes the answers of a job that has ended, for the table that it was made of. Every row of the table is in one of the files, once.
+// Write writes the answers of a job that has ended, for the table that it was made of. Out has every row of the table, once, and the error
+// file those without an answer: rows that failed, and if the job was cancelled those that it did not come to. Of an OpenAI batch file each
+// row is in one of the two. The files appear when both are complete, that of the errors first.
 func (j *Jobs) Write(ctx context.Context, job Job, t *table.Table, o WriteOptions) (w Written, err error) {
 	o = o.withDefaults()
 	if !job.State.Ended() {
@@ -108,6 +147,9 @@ func (j *Jobs) Write(ctx context.Context, job Job, t *table.Table, o WriteOption
 		return w, err
 	} else if summary.Digest != s.Table {
 		return w, fmt.Errorf("job %q was made of another table, or the table has changed since", job.Name)
+	}
+	if err := o.check(t); err != nil {
+		return w, err
 	}
 	x := &results{options: o, table: t, job: job}
 	defer func() { err = errors.Join(err, x.close()) }()
@@ -143,7 +185,8 @@ func (x *results) all(ctx context.Context, answers iter.Seq2[queue.RowAnswer, er
 		if err != nil {
 			return err
 		}
-		a := queue.Answer{Failure: queue.Failure{Code: "unanswered", Message: fmt.Sprintf("the job was %s before the row had an answer", x.job.State)}}
+		why := fmt.Sprintf("the job is %s, and the row has no answer", x.job.State)
+		a := queue.Answer{Failure: queue.Failure{Code: "unanswered", Message: why}}
 		if more && answer.Row == row.Number {
 			a = answer.Answer
 			answer, err, more = next()
@@ -167,13 +210,18 @@ func (x *results) row(row *table.Row, a *queue.Answer) error {
 		return x.out.(*table.Writer).Write(row, table.Cell{Null: true})
 	}
 	if x.table.Format != table.OpenAI {
-		return x.out.(*table.Writer).Write(row, table.Text(strings.ToValidUTF8(strings.ReplaceAll(a.Text, "\x00", "\uFFFD"), "\uFFFD")))
+		return x.out.(*table.Writer).Write(row, table.Text(clean(a.Text)))
 	}
-	body, err := chatCompletion(x.id(row), a)
+	body, err := chatCompletion(x.id(row), cmp.Or(gjson.GetBytes(row.Body, "model").String(), a.Replica), a)
 	if err != nil {
 		return err
 	}
 	return x.out.(*table.ResultWriter).Write(table.Result{ID: x.id(row), CustomID: row.ID, Status: 200, RequestID: x.id(row), Body: body})
+}
+
+// clean returns a text that every format can hold.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // id returns the name of a line of OpenAI's batch output.
@@ -190,6 +238,7 @@ func (x *results) fail(row *table.Row, a *queue.Answer) (err error) {
 		}
 	}
 	f := a.Failure
+	f.Code, f.Message = cmp.Or(f.Code, "failed"), clean(f.Message)
 	if x.table.Format != table.OpenAI {
 		return x.errors.(*table.FailureWriter).Write(table.RowFailure{
 			Row: row.Number, Place: row.Place(), ID: row.ID, Code: f.Code, Message: f.Message, Status: f.Status, Attempts: a.Attempts,
@@ -230,8 +279,8 @@ func (x *results) close() error {
 	return errors.Join(errs...)
 }
 
-// chatCompletion returns an answer in the form of OpenAI's chat API.
-func chatCompletion(id string, a *queue.Answer) (json.RawMessage, error) {
+// chatCompletion returns an answer in the form of OpenAI's chat API. model is the one that was asked for.
+func chatCompletion(id, model string, a *queue.Answer) (json.RawMessage, error) {
 	type message struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
@@ -248,12 +297,16 @@ func chatCompletion(id string, a *queue.Answer) (json.RawMessage, error) {
 	if a.Usage.CachedKnown {
 		usage["prompt_tokens_details"] = map[string]int{"cached_tokens": a.Usage.CachedTokens}
 	}
-	return json.Marshal(struct {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
 		ID      string         `json:"id"`
 		Object  string         `json:"object"`
 		Created int64          `json:"created"`
 		Model   string         `json:"model"`
 		Choices []choice       `json:"choices"`
 		Usage   map[string]any `json:"usage"`
-	}{id, "chat.completion", a.At.Unix(), a.Replica, []choice{{0, message{"assistant", a.Text}, cmp.Or(a.Finish, "stop")}}, usage})
+	}{id, "chat.completion", a.At.Unix(), model, []choice{{0, message{"assistant", a.Text}, cmp.Or(a.Finish, "stop")}}, usage})
+	return b.Bytes(), err
 }
