@@ -128,7 +128,8 @@ func orMissing(raw string) string {
 
 // textOnly are the members of a body that ask for more of an answer than its text, and values with which they do not.
 var textOnly = map[string][]string{
-	"audio": nil, "functions": {"[]"}, "logprobs": {"false", "0"}, "modalities": {`["text"]`}, "n": {"1"}, "tools": {"[]"}, "top_logprobs": {"0"},
+	"audio": nil, "functions": {"[]"}, "logprobs": {"false", "0"}, "modalities": {`["text"]`}, "n": {"1"}, "tools": {"[]"},
+	"top_logprobs": {"0"},
 }
 
 // checkBody refuses what asks for more of an answer than its text, which is all that is kept.

@@ -34,8 +34,8 @@ type Prompt struct {
 	// line with columns. An empty cell has no blocks. Empty: there is no such column.
 	Blocks string `json:",omitempty"`
 	// Examples are rows with their answers. They stand between what is in front of the units and the units, the same in all prompts. Each is
-	// written like the prompt of a row, with what stands behind the units and then its answer; if nothing stands there, "Answer:" does, also at
-	// the end of the prompt.
+	// written like the prompt of a row, with what stands behind the units and then its answer; if nothing stands there, "Answer:" does,
+	// also at the end of the prompt.
 	Examples []Example `json:",omitempty"`
 	// Order says which orders are allowed: [PerRow], [Fixed] or [AsIs]. Empty: [DefaultOrder].
 	Order Order `json:",omitempty"`

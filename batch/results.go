@@ -98,7 +98,7 @@ func samePath(a, b string) (bool, error) {
 		return x == y, nil //nolint:nilerr // a file that is not there is no other's
 	}
 	second, err := os.Stat(y)
-	return err == nil && os.SameFile(first, second), nil //nolint:nilerr // the same
+	return err == nil && os.SameFile(first, second), nil
 }
 
 // rowWriter writes one of the files.

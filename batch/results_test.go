@@ -133,9 +133,10 @@ func TestResultsHoldAnyAnswer(t *testing.T) {
 				in = tableOf(t, c.format, c.in)
 			}
 			text := "a\xff\xfeb\x00c\r\nd,\t\"e\" <f>\u2028 é\\"
+			failure := queue.Failure{Code: "refused", Message: "no\xff\x00\n", Status: 400}
 			w, err := writeAnswers(t, in, WriteOptions{Out: filepath.Join(dir, c.out)}, Finished, someAnswers(
 				queue.RowAnswer{Row: 0, Answer: queue.Answer{Text: text}},
-				queue.RowAnswer{Row: 1, Answer: queue.Answer{Attempts: 4, Failure: queue.Failure{Code: "refused", Message: "no\xff\x00\n", Status: 400}}},
+				queue.RowAnswer{Row: 1, Answer: queue.Answer{Attempts: 4, Failure: failure}},
 				queue.RowAnswer{Row: 2},
 			))
 			if err != nil || w != (Written{3, 1, filepath.Join(dir, c.error)}) {
@@ -148,7 +149,9 @@ func TestResultsHoldAnyAnswer(t *testing.T) {
 			if got := column(t, filepath.Join(dir, c.out), "city"); !reflect.DeepEqual(got, []string{"Lima", "Oslo", "Quito"}) {
 				t.Errorf("cities %q", got)
 			}
-			for name, cell := range map[string]string{"row": "2", "code": "refused", "message": "no\uFFFD\uFFFD\n", "status": "400", "attempts": "4"} {
+			for name, cell := range map[string]string{
+				"row": "2", "code": "refused", "message": "no\uFFFD\uFFFD\n", "status": "400", "attempts": "4",
+			} {
 				if got := column(t, w.Errors, name); len(got) != 1 || got[0] != cell {
 					t.Errorf("%s: %q, want %q", name, got, cell)
 				}

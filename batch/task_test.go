@@ -58,7 +58,8 @@ func TestTaskRequest(t *testing.T) {
 		"max tokens":      {Task{MaxTokens: 9}, 9, map[string]string{}},
 		"further members": {Task{Extra: map[string]json.RawMessage{"seed": json.RawMessage("1")}}, DefaultMaxTokens, map[string]string{"seed": "1"}},
 		"another bound": {
-			Task{MaxTokens: 9, Extra: map[string]json.RawMessage{"max_completion_tokens": json.RawMessage("7")}}, 7,
+			Task{MaxTokens: 9, Extra: map[string]json.RawMessage{"max_completion_tokens": json.RawMessage("7")}},
+			7,
 			map[string]string{"max_completion_tokens": "7", "max_tokens": ""}, // an empty value removes the member
 		},
 	} {
@@ -177,7 +178,9 @@ func TestOpenAIBatchFileIsPrepared(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for _, task := range []Task{{Model: "m"}, {MaxTokens: 1}, {Prompt: Prompt{Text: "x"}}, {Schema: json.RawMessage("{}")}, {Prompt: Prompt{Order: AsIs}}} {
+	for _, task := range []Task{
+		{Model: "m"}, {MaxTokens: 1}, {Temperature: 1}, {Prompt: Prompt{Text: "x"}}, {Prompt: Prompt{Order: AsIs}}, {Schema: json.RawMessage("{}")},
+	} {
 		if _, err := arrange(t, in, task); err == nil || !strings.Contains(err.Error(), "whole requests") {
 			t.Errorf("%+v: %v", task, err)
 		}

@@ -113,13 +113,13 @@ func (l *layout) template(p *Prompt) ([]templateLine, error) {
 		return nil, err
 	}
 	if len(places) == 0 && !slices.ContainsFunc(lines, func(t templateLine) bool { return t.hasCells() }) {
-		text := ""
+		var text strings.Builder
 		for _, t := range lines {
-			text += t.text()
+			text.WriteString(t.text())
 		}
 		lines = []templateLine{{whole: allMark}}
-		if strings.TrimSpace(text) != "" {
-			lines = slices.Insert(lines, 0, templateLine{pieces: []piece{{strings.TrimRight(text, "\n") + "\n\n", -1}}})
+		if strings.TrimSpace(text.String()) != "" {
+			lines = slices.Insert(lines, 0, templateLine{pieces: []piece{{strings.TrimRight(text.String(), "\n") + "\n\n", -1}}})
 		}
 	} else if places[allMark] == 0 && len(p.Columns) > 0 {
 		return nil, fmt.Errorf("columns: the prompt has no {{*}} where %s could stand", quoteAll(p.Columns))
