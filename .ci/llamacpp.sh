@@ -85,7 +85,7 @@ if [[ -z ${RAGPILOT_LLAMA_SMOLLM2:-} ]]; then
 	fi
 fi
 export RAGPILOT_LLAMA_SMOLLM2
-run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
+run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai ./batch | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
 # Compressed contexts are computed in the tests' own process: that takes minutes under the race detector, or without vector instructions.
 contexts() {
 	GOEXPERIMENT=simd CGO_ENABLED=0 go test -json -count=1 -timeout 8m -p 1 -run '^TestRealContext' ./engines/llamacpp | tee -a "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"
