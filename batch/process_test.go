@@ -160,7 +160,8 @@ func TestRunSurvivesAnEngineThatDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 200 {
-			if response, err := http.Get("http://" + address + "/v1/models"); err == nil {
+			request := testkit.Request(t, http.MethodGet, "http://"+address+"/v1/models", http.NoBody)
+			if response, err := http.DefaultClient.Do(request); err == nil {
 				_ = response.Body.Close()
 				return engine
 			}
@@ -258,7 +259,8 @@ func TestWorkerAnswersJobsOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	source, out := written(t, "orders.csv", orders(100)), filepath.Join(t.TempDir(), "out.csv")
-	if all, err := command(t.Context(), t, "batch", "run", source, "--db", db, "--no-work", "--out", out, "--prompt", "Where?").CombinedOutput(); err != nil {
+	run := command(t.Context(), t, "batch", "run", source, "--db", db, "--no-work", "--out", out, "--prompt", "Where?")
+	if all, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, all)
 	}
 	if got := records(t, out); len(got) != 101 || got[100][3] == "" {

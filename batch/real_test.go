@@ -43,7 +43,8 @@ func llamaServer(t *testing.T) *openai.Engine {
 		}
 	})
 	for range 300 {
-		if response, err := http.Get("http://" + address + "/health"); err == nil {
+		request := testkit.Request(t, http.MethodGet, "http://"+address+"/health", http.NoBody)
+		if response, err := http.DefaultClient.Do(request); err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				engine, err := openai.New(openai.Config{BaseURL: "http://" + address, Retries: -1, IDs: openai.IDNowhere})

@@ -134,7 +134,8 @@ func (p *prepared) sentBytes() (n int64, err error) {
 	return n, nil
 }
 
-// count counts the tokens of prompts. If there are many, a sample is counted and stands for all. If the tokenizer fails, nothing is counted.
+// count counts the tokens of prompts. If there are many, a sample is counted and stands for all. If the tokenizer fails, nothing is
+// counted.
 func (p *prepared) count(ctx context.Context, tokenize Tokenize, total int, prompts iter.Seq2[[]engines.Message, error]) (
 	sum Tokens, counted int, all bool, err error,
 ) {

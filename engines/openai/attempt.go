@@ -91,7 +91,10 @@ func (e *Engine) attempt(caller context.Context, c call, a *answer) *failure {
 		if ended, cause := endCause(caller, ctx); ended {
 			return &failure{err: cause}
 		}
-		return &failure{err: status, again: transient(status.Code), after: status.RetryAfter, notTaken: turnedAway(status.Code) && conns.Load() == 1}
+		return &failure{
+			err: status, again: transient(status.Code), after: status.RetryAfter,
+			notTaken: turnedAway(status.Code) && conns.Load() == 1,
+		}
 	}
 	if err := e.readAnswer(ctx, response.Header, body, a); err != nil {
 		return &failure{err: broken(caller, ctx, a, err)}

@@ -15,7 +15,7 @@ import (
 
 // A server that closes each connection behind an answer, without saying so, is no failure and costs no wait: llama-server does so.
 func TestConnectionsThatAServerCloses(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
