@@ -9,4 +9,6 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 )
 
-func newSQLiteDriver(db *sql.DB) (riverdriver.Driver[*sql.Tx], error) { return riversqlite.New(db), nil }
+func newSQLiteDriver(db *sql.DB) (riverdriver.Driver[*sql.Tx], error) {
+	return riversqlite.New(db), nil
+}
