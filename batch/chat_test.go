@@ -60,15 +60,15 @@ func TestBodyTextTellsBodiesApart(t *testing.T) {
 func TestBodyText(t *testing.T) {
 	const want = `"model":"m"
 {"role":"system","content":"s"}
-{"role":"user","content":[{"type":"text","text":"a <b>"}],"name":"x"}
+{"role":"user","content":[{"type":"text","text":"a <b>"}],"a":1,"b":2,"name":"x"}
 "max_tokens":5
 "stop":["\n"]
 `
 	for _, body := range []string{
-		`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a <b>"}],"name":"x"}],` +
+		`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a <b>"}],"b":2,"name":"x","a":1}],` +
 			`"max_tokens":5,"stop":["\n"]}`,
 		"{\"stop\" : [ \"\\n\" ],\r\n\t\"max_tokens\":5, \"messages\" : [ {\"content\":\"s\" , \"role\":\"system\"},\n" +
-			`{"name":"x","content":[ {"type":"text", "text":"a <b>"} ],"role":"user"} ], "model": "m"}`,
+			`{"name":"x","a":1,"b" :2,"content":[ {"type":"text", "text":"a <b>"} ],"role":"user"} ], "model": "m"}`,
 	} {
 		if got, err := bodyText(json.RawMessage(body)); err != nil || got != want {
 			t.Errorf("%v\n%s\nwant\n%s", err, got, want)

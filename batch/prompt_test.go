@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -110,6 +111,10 @@ Department:`,
 			Prompt{Text: "Who?", Columns: []string{"city"}, Examples: []Example{{Cells: map[string]string{"city": "Oslo"}, Answer: "Sales"}}},
 			"Who?\n\ncity: Oslo\nAnswer: Sales\n\ncity: Lima\nAnswer:",
 		},
+		"examples with an empty line behind": {
+			Prompt{Text: "{{city}}\n\n", Examples: []Example{{Cells: map[string]string{"city": "Oslo"}, Answer: "Sales"}}},
+			"Oslo\n\nAnswer: Sales\n\nLima\n\nAnswer:",
+		},
 		"examples with a line behind the label": {
 			Prompt{Text: "{{city}}\n\nOne word:\n", Examples: []Example{{Cells: map[string]string{"city": "Oslo"}, Answer: "Sales"}}},
 			"Oslo\n\nOne word:\nSales\n\nLima\n\nOne word:\n",
@@ -166,6 +171,37 @@ func TestPromptBlocks(t *testing.T) {
 	got := rendered(t, Prompt{Text: "{{question}} {{found}}\n"}, columns, []string{"Why?", "[x"}, contextpilot.Block{Text: "First."})
 	if want := "Why? [x\n" + first; got != want {
 		t.Errorf("blocks of a retriever: got %q, want %q", got, want)
+	}
+}
+
+func TestReadBlocks(t *testing.T) {
+	for cell, want := range map[string][]contextpilot.Block{
+		"":                                 nil,
+		" \n":                              nil,
+		" [ ] ":                            {},
+		" a [b] ":                          {{Text: " a [b] "}},
+		`["", "\u00e9\n"]`:                 {{Text: ""}, {Text: "é\n"}},
+		`[{"text":null,"content":"a"}]`:    {{Text: "a"}},
+		`[{"page_content":"a","id":"\""}]`: {{Text: "a", ID: `"`}},
+		`[{"text":"a","content":7,"id":null}, {"text":"b","id":"caf\u00e9"}]`: {{Text: "a"}, {Text: "b", ID: "café"}},
+		`[{"text":"a","id":-1.50}]`: {{Text: "a", ID: "-1.50"}},
+	} {
+		if got, err := readBlocks(cell); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", cell, got, err, want)
+		}
+	}
+	for cell, want := range map[string]string{
+		"[1] a note":               `the cell "[1] a note" begins with [ and is no JSON list`,
+		`["a", 7]`:                 `block 2 "7": want a text or an object`,
+		`[null]`:                   `block 1 "null": want a text or an object`,
+		`[{"Text":"a"}]`:           `it has no "text", "content" or "page_content"`,
+		`[{"text":7}]`:             `"text" is 7, want a text`,
+		`[{"text":"a","id":[1]}]`:  `"id" is [1], want a text or a number`,
+		`[{"text":"a","id":true}]`: `"id" is true, want a text or a number`,
+	} {
+		if _, err := readBlocks(cell); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", cell, err, want)
+		}
 	}
 }
 

@@ -222,6 +222,14 @@ func TestSubtrees(t *testing.T) {
 	})
 }
 
+func TestSubtreesAtTheBounds(t *testing.T) {
+	for n, want := range map[int][]int{0: nil, 1: {0}, 49: {0}, 500: {0}, 501: {0, 500}, 1000: {0, 500}, 1001: {0, 500, 1000}} {
+		if got := subtrees(make([]int, n), leastSubtree, mostSubtree); !slices.Equal(got, want) {
+			t.Errorf("%d requests that share the same: %v, want %v", n, got, want)
+		}
+	}
+}
+
 // The subtrees of a job are numbered in the order of its requests, and have the sizes that are promised.
 func TestSubtreesOfAJob(t *testing.T) {
 	var csv strings.Builder
@@ -253,7 +261,7 @@ func TestSubtreesOfAJob(t *testing.T) {
 // known counts the tokens that a prompt has in common with the beginning of any earlier prompt.
 func TestKnownTokens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		prompts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int32Range(-1, 2), 1, 12), 1, 30).Draw(r, "prompts")
+		prompts := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]int32{0, 1, 256, 1 << 16, 1 << 24, -1}), 1, 12), 1, 30).Draw(r, "prompts")
 		seen := map[xxh3.Uint128]struct{}{}
 		for i, prompt := range prompts {
 			want := 0

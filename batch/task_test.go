@@ -92,6 +92,9 @@ func TestTaskRequest(t *testing.T) {
 					!reflect.DeepEqual(sent, c.sent) {
 					t.Errorf("%+v %v", r, sent)
 				}
+				if !reflect.DeepEqual(s.Extra, c.task.Extra) {
+					t.Errorf("the task has other members now: %v", s.Extra)
+				}
 			}
 		})
 	}
