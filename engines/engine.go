@@ -58,7 +58,8 @@ type Request struct {
 	MaxTokens int
 	// Temperature is left to the engine when nil.
 	Temperature *float64
-	// Extra holds further members of the request body, which win over those set by the engine package.
+	// Extra holds further members of the request body, which win over those set by the engine package. An empty value (not null) removes the
+	// member of that name.
 	Extra map[string]json.RawMessage
 	// Header holds further HTTP headers; engines without HTTP ignore it.
 	Header http.Header
