@@ -47,7 +47,8 @@ if [[ -s $tmp/again ]]; then
 	CGO_ENABLED=0 run -run "^($names)\$" "${packages[@]}"
 fi
 # Every index beside a slow one that is obviously right: the first difference ends the test.
-run -tags invariants ./contextpilot/internal/tree ./contextpilot
+# A conversation of 2,500 turns takes the slow index nine minutes, as it grows with the square.
+run -tags invariants -skip '^TestManyTurns$' ./contextpilot/internal/tree ./contextpilot
 # With -short fewer and smaller cases are tried: what tests expect must hold of these, too.
 mapfile -t packages < <(git grep -lE 'testing\.Short\(|pgregory\.net/rapid"' -- '*_test.go' ':!adapters' ':!.ci' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 CGO_ENABLED=0 run -short "${packages[@]}"

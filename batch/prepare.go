@@ -20,7 +20,8 @@ type prepared struct {
 	spec   *spec
 	rows   *rowFile // the units of each row; of an OpenAI batch file one, and the body behind it
 	plan   *order.Plan
-	begin  []int // where subtrees begin, in requests
+	begin  []int  // where subtrees begin, in requests
+	dir    string // for temporary files
 }
 
 // describe checks the whole table and the task against each other. It must be closed.
@@ -45,6 +46,7 @@ func describe(ctx context.Context, t *table.Table, task *Task) (*prepared, error
 
 // arrange makes the prompts of all rows and orders them.
 func (p *prepared) arrange(ctx context.Context, dir string) (err error) {
+	p.dir = dir
 	if p.rows, err = newRowFile(dir); err != nil {
 		return err
 	}

@@ -24,9 +24,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 )
 
-// builtIn is the folder of the program, which TestMain removes; empty: no test needed it.
-var builtIn string
-
 // built compiles the program once for all tests.
 var built = sync.OnceValues(func() (path string, err error) {
 	if builtIn, err = os.MkdirTemp("", "ragpilot-batch-test"); err != nil {
@@ -49,30 +46,24 @@ func command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program, args...)
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if builtIn != "" {
-		_ = os.RemoveAll(builtIn)
-	}
-	os.Exit(code)
-}
-
 // processes skips a test that starts processes where that only takes time: the race detector does not look at them.
 func processes(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a program and starts processes of it")
 	}
-	if os.Getenv("POSTGRES_DSN") == "" {
-		testkit.NotUnderRace(t)
-	}
+	testkit.NotUnderRace(t)
 }
 
-// A run of a model in this process that is killed again and again, at random moments, ends with the output of one that is not, and so with
-// workers. RAGPILOT_BATCH_KILLS is how often, RAGPILOT_BATCH_ROWS how large the table is; RAGPILOT_BATCH_MODEL names another model than
-// the test's.
-func TestBatchRunSurvivesKills(t *testing.T) {
-	processes(t)
+// kills is a table and a model for runs that are killed. RAGPILOT_BATCH_KILLS is how often, RAGPILOT_BATCH_ROWS how large the table is;
+// RAGPILOT_BATCH_MODEL names another model than the test's.
+type kills struct {
+	times         int
+	source, model string
+}
+
+func newKills(t *testing.T) kills {
+	t.Helper()
 	number := func(variable string, usual int) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(usual)))
 		if err != nil {
@@ -80,69 +71,73 @@ func TestBatchRunSurvivesKills(t *testing.T) {
 		}
 		return n
 	}
-	kills := number("RAGPILOT_BATCH_KILLS", 3)
-	rows := number("RAGPILOT_BATCH_ROWS", 600)
-	model := os.Getenv("RAGPILOT_BATCH_MODEL")
-	if model == "" {
-		model = filepath.Join(t.TempDir(), "tiny.gguf")
-		if err := localtest.WriteModel(model, 1); err != nil {
+	k := kills{times: number("RAGPILOT_BATCH_KILLS", 3), model: os.Getenv("RAGPILOT_BATCH_MODEL")}
+	if k.model == "" {
+		k.model = filepath.Join(t.TempDir(), "tiny.gguf")
+		if err := localtest.WriteModel(k.model, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var text strings.Builder
 	text.WriteString("number,city,item,colour\n")
-	for i := range rows {
+	for i := range number("RAGPILOT_BATCH_ROWS", 600) {
 		fmt.Fprintf(&text, "%d,%s,%s,%s\n", i, []string{"Lima", "Oslo", "Quito"}[i%3], []string{"chair", "table"}[i/3%2],
 			[]string{"red", "blue", "grey", "white"}[i/6%4])
 	}
-	source := written(t, "orders.csv", text.String())
+	k.source = written(t, "orders.csv", text.String())
+	return k
+}
+
+// compare runs the job on a database again and again until it is not killed, and compares the output with that of a run that never is.
+// each is called after each kill.
+func (k kills) compare(t *testing.T, db string, each ...func()) {
+	t.Helper()
+	dir := t.TempDir()
 	args := func(db, out string) []string {
 		return []string{
-			"batch", "run", source, "--model", model, "--max-tokens", "4", "--prompt", "Describe this order in one word.",
-			"--db", db, "--out", out,
+			"batch", "run", k.source, "--model", k.model, "--max-tokens", "4", "--prompt", "Describe this order in one word.",
+			"--db", db, "--out", filepath.Join(dir, out),
 		}
 	}
-	read := func(path string) []byte {
-		all, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	calm := filepath.Join(t.TempDir(), "calm.csv")
-	if all, err := command(t.Context(), t, args(calm+".db", calm)...).CombinedOutput(); err != nil {
+	if all, err := command(t.Context(), t, args(filepath.Join(dir, "calm.db"), "calm.csv")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, all)
 	}
-	t.Run("sqlite", func(t *testing.T) {
-		out := filepath.Join(t.TempDir(), "killed.csv")
-		killed := killOften(t, kills, args(out+".db", out))
-		if !bytes.Equal(read(out), read(calm)) {
-			t.Errorf("after %d kills the output is another one", killed)
-		}
-		t.Logf("%d times killed", killed)
-	})
-	t.Run("postgres", func(t *testing.T) {
-		db, out := storetest.PostgresSchema(t), filepath.Join(t.TempDir(), "killed.csv")
-		ctx, cancel := context.WithCancel(t.Context())
-		worker := command(ctx, t, "batch", "worker", "--db", db, "--model", model)
-		defer func() {
-			cancel()
+	killed := killOften(t, k.times, args(db, "killed.csv"), each...)
+	calm, err := os.ReadFile(filepath.Join(dir, "calm.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "killed.csv"))
+	if err != nil || !bytes.Equal(got, calm) {
+		t.Errorf("after %d kills the output is another one (%v)", killed, err)
+	}
+	t.Logf("%d times killed", killed)
+}
+
+// A run of a model in this process that is killed again and again, at random moments, ends with the output of one that is not.
+func TestRunSurvivesKills(t *testing.T) {
+	processes(t)
+	newKills(t).compare(t, filepath.Join(t.TempDir(), "jobs.db"))
+}
+
+// So it is with a worker beside the run that is killed as often.
+func TestRunAndWorkerSurviveKills(t *testing.T) {
+	db, k := storetest.PostgresSchema(t), newKills(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	worker := command(ctx, t, "batch", "worker", "--db", db, "--model", k.model)
+	defer func() {
+		cancel()
+		_ = worker.Wait()
+	}()
+	k.compare(t, db, func() {
+		if worker.Process != nil {
+			_ = worker.Process.Kill()
 			_ = worker.Wait()
-		}()
-		killed := killOften(t, kills, args(db, out), func() {
-			if worker.Process != nil {
-				_ = worker.Process.Kill()
-				_ = worker.Wait()
-			}
-			worker = command(ctx, t, "batch", "worker", "--db", db, "--model", model)
-			if err := worker.Start(); err != nil {
-				t.Error(err)
-			}
-		})
-		if !bytes.Equal(read(out), read(calm)) {
-			t.Errorf("after %d kills the output is another one", killed)
 		}
-		t.Logf("%d times killed", killed)
+		worker = command(ctx, t, "batch", "worker", "--db", db, "--model", k.model)
+		if err := worker.Start(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -252,7 +247,6 @@ func killOften(t *testing.T, kills int, args []string, each ...func()) (killed i
 
 // A job is stored by one process and answered by a worker in another, which an interrupt ends.
 func TestWorkerAnswersJobsOfAnotherProcess(t *testing.T) {
-	processes(t)
 	db := storetest.PostgresSchema(t)
 	worker := command(t.Context(), t, "batch", "worker", "--db", db, "--engine", "sim")
 	if err := worker.Start(); err != nil {

@@ -75,7 +75,7 @@ func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error
 	}
 	front, behind := int64(0), int64(0)
 	if p.layout != nil {
-		if p.task.Prompt.Order != AsIs {
+		if o := p.task.Prompt.Order; o != "" && o != AsIs {
 			r.InPlace = p.layout.inPlace
 		}
 		front, behind = int64(len(p.layout.system)+len(p.layout.head)), int64(len(p.layout.tail))
@@ -110,7 +110,7 @@ func (p *prepared) perRow(ctx context.Context) (int64, error) {
 	if p.layout == nil || p.task.Prompt.Order != "" || p.layout.inPlace != "" || p.plan.Totals.Rows > most {
 		return 0, nil
 	}
-	plan, err := order.New(ctx, planned{p}, order.Options{Columns: order.PerRow})
+	plan, err := order.New(ctx, planned{p}, order.Options{Columns: order.PerRow, Dir: p.dir})
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +216,7 @@ func known(seen map[xxh3.Uint128]struct{}, tokens []int32) int {
 		on = false
 		seen[sum] = struct{}{}
 	}
-	return min(shared, len(tokens)-1)
+	return max(min(shared, len(tokens)-1), 0)
 }
 
 // planPrompts returns the prompts in the order of the plan.

@@ -156,17 +156,20 @@ func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
 	return work, nil
 }
 
-// answersBeside returns the name of the output beside a table: "a.csv" has "a.answers.csv". A query's is no file's.
+// answersBeside returns the name of the output beside a table: "a.b.csv.gz" has "a.b.answers.csv.gz". A query's result has none.
 func answersBeside(source, query string) string {
 	if query != "" || source == "-" || strings.Contains(source, "://") {
 		return ""
 	}
-	dir, base := filepath.Split(source)
-	stem, ext, _ := strings.Cut(base, ".")
-	if ext == "" {
+	stem, packed := source, ""
+	if ext := filepath.Ext(stem); strings.EqualFold(ext, ".gz") {
+		stem, packed = strings.TrimSuffix(stem, ext), ext
+	}
+	ext := filepath.Ext(stem)
+	if stem = strings.TrimSuffix(stem, ext); ext == "" || filepath.Base(stem+"x") == "x" { // ".csv" is a name, without an ending
 		return ""
 	}
-	return dir + stem + ".answers." + ext
+	return stem + ".answers" + ext + packed
 }
 
 // report prints what a job will do.

@@ -103,6 +103,16 @@ func TestBatchRun(t *testing.T) {
 	}
 }
 
+func TestAnswersBeside(t *testing.T) {
+	for source, want := range map[string]string{
+		"a.csv": "a.answers.csv", "x/a.b.csv.gz": "x/a.b.answers.csv.gz", ".csv": "", "x/.csv": "", "a": "", "-": "", "postgres://a.b/c.d": "",
+	} {
+		if got := answersBeside(source, ""); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+}
+
 // Whatever is wrong with the table, the prompt or the flags is reported with its place and value before a request is sent.
 func TestBatchRunRefuses(t *testing.T) {
 	url, asked := chatServer(t, "no")

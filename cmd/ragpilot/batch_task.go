@@ -83,7 +83,7 @@ func (f *batchTaskFlags) task(ctx context.Context, t *table.Table, model string,
 		if err != nil {
 			return task, done, fmt.Errorf("--prompt-file: %w", err)
 		}
-		task.Prompt.Text = string(text)
+		task.Prompt.Text = strings.TrimPrefix(string(text), "\ufeff")
 	}
 	if f.schema != "" {
 		if task.Schema, err = os.ReadFile(f.schema); err != nil {
