@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -41,6 +42,7 @@ func (d *Dispatcher) attempt(r *run, x *item, rep *replica) {
 		o.err = fmt.Errorf("%w: no whole answer after %v: %w", os.ErrDeadlineExceeded, d.config.Timeout, o.err)
 	}
 	cancel()
+	o.response.Usage = bounded(o.response.Usage)
 	if o.err == nil && d.schema != nil {
 		o.mismatch = d.schema.check(o.response.Text)
 	}
@@ -263,6 +265,17 @@ func (d *Dispatcher) move(r *run, to *replica) {
 	}
 	r.tree.unlay()
 	d.judge(from)
+}
+
+// maxTokens bounds what one attempt is taken to have used of a kind of tokens. The sums over any job then fit an int64.
+const maxTokens = math.MaxInt32
+
+// bounded returns a usage that can be: an engine may report anything.
+func bounded(u engines.Usage) engines.Usage {
+	u.PromptTokens = max(0, min(u.PromptTokens, maxTokens))
+	u.OutputTokens = max(0, min(u.OutputTokens, maxTokens))
+	u.CachedTokens = max(0, min(u.CachedTokens, u.PromptTokens))
+	return u
 }
 
 // sum adds the usage of two attempts.
