@@ -8,7 +8,10 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
@@ -38,6 +41,9 @@ func (q *Queue) Create(ctx context.Context, job NewJob, requests iter.Seq2[Reque
 func (q *Queue) create(ctx context.Context, job NewJob, requests iter.Seq2[Request, error]) (created Job, err error) {
 	if _, number := strconv.ParseInt(job.Name, 10, 64); job.Name == "" || len(job.Name) > 200 || number == nil {
 		return Job{}, errors.New("a name has 1 to 200 bytes and is not a number")
+	}
+	if !utf8.ValidString(job.Name) || strings.ContainsFunc(job.Name, unicode.IsControl) {
+		return Job{}, errors.New("a name is UTF-8 and has no control characters")
 	}
 	loader, err := q.enter(ctx, "load")
 	if err != nil {

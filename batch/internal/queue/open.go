@@ -75,11 +75,16 @@ func Open(ctx context.Context, dsn string, opts Options) (*Queue, error) {
 	if q.heartbeat <= 0 {
 		q.heartbeat = 2 * time.Second
 	}
-	where := "PostgreSQL"
+	where := "PostgreSQL database"
+	scheme, _, isURL := strings.Cut(dsn, "://")
 	var err error
-	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
-		err = q.openPostgres(ctx, dsn)
-	} else {
+	switch {
+	case isURL && (strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql")):
+		err = q.openPostgres(ctx, strings.ToLower(scheme)+dsn[len(scheme):])
+	case isURL: // the rest of it may hold a password
+		where = "database"
+		err = fmt.Errorf("%q is not supported: want the path of a file, or postgres://user@host/name", scheme+"://")
+	default:
 		where = fmt.Sprintf("SQLite file %q", dsn)
 		err = q.openSQLite(ctx, dsn)
 	}

@@ -52,7 +52,7 @@ type Job struct {
 
 // NewJob is what a job is made from.
 type NewJob struct {
-	Name string // unique; 1 to 200 bytes, and not a number
+	Name string // unique; 1 to 200 bytes, not a number, without control characters
 	Spec json.RawMessage
 }
 

@@ -176,8 +176,10 @@ func TestLoadFails(t *testing.T) {
 		if _, err := q.Create(t.Context(), queue.NewJob{Name: "load"}, requests(1, 1)); !errors.Is(err, queue.ErrExists) {
 			t.Errorf("a second job with the name: %v", err)
 		}
-		if _, err := q.Create(t.Context(), queue.NewJob{Name: "12"}, requests(1, 1)); err == nil {
-			t.Error("a name may be a number")
+		for _, name := range []string{"12", "", "\x1b[31mred", "two\nlines", "\xff"} {
+			if _, err := q.Create(t.Context(), queue.NewJob{Name: name}, requests(1, 1)); err == nil {
+				t.Errorf("a name may be %q", name)
+			}
 		}
 		empty := create(t, q, "empty", requests(0, 1))
 		if empty.State != queue.Finished {
@@ -208,6 +210,7 @@ func TestOpenTogether(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	for _, dsn := range []string{
 		"postgres://ana:hunter2@127.0.0.1:1/none?sslmode=disable&connect_timeout=2", "postgres://ana:hunter2@127.0.0.1:port/none",
+		"POSTGRES://ana:hunter2@127.0.0.1:1/none?sslmode=disable&connect_timeout=2", "mysql://ana:hunter2@127.0.0.1/none",
 		"", ":memory:", t.TempDir(), t.TempDir() + "/none/jobs.db",
 	} {
 		q, err := queue.Open(t.Context(), dsn, queue.Options{})
