@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,24 @@ func TestRowFileRoundTrip(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The cells of a table must not stay on the disk when a process is killed.
+func TestRowFileHasNoName(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be removed")
+	}
+	dir := t.TempDir()
+	file, err := newRowFile(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A file that is not as it was written is an error, not other prompts.

@@ -13,10 +13,11 @@ import (
 // rowFile keeps the units of all rows in a temporary file, so that they can be read in any order and are the same each time. It is not safe
 // for concurrent use.
 type rowFile struct {
-	file *os.File
-	w    *bufio.Writer
-	at   []int64 // where rows begin, and where the last ends
-	buf  []byte
+	file  *os.File
+	named bool // it has a name still, so Close must remove it
+	w     *bufio.Writer
+	at    []int64 // where rows begin, and where the last ends
+	buf   []byte
 }
 
 func newRowFile(dir string) (*rowFile, error) {
@@ -24,12 +25,18 @@ func newRowFile(dir string) (*rowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rowFile{file: f, w: bufio.NewWriterSize(f, 1<<20), at: []int64{0}}, nil
+	r := &rowFile{file: f, w: bufio.NewWriterSize(f, 1<<20), at: []int64{0}}
+	r.named = os.Remove(f.Name()) != nil // without a name nothing is left of it if the process dies; Windows removes no open file
+	return r, nil
 }
 
 // Close removes the file.
 func (r *rowFile) Close() error {
-	return errors.Join(r.file.Close(), os.Remove(r.file.Name()))
+	err := r.file.Close()
+	if r.named {
+		err = errors.Join(err, os.Remove(r.file.Name()))
+	}
+	return err
 }
 
 // Len is how many rows there are.
