@@ -22,8 +22,8 @@ var (
 	ErrColumn = errors.New("no such column")
 	// ErrQuery: the database refused the query, or the query is none that only reads.
 	ErrQuery = errors.New("query refused")
-	// ErrExists: the output is there already, or is the input.
-	ErrExists = errors.New("the file exists")
+	// ErrExists: the output is there already, or is the input, or has a column of that name.
+	ErrExists = errors.New("it exists already")
 	// ErrClosed: the table or the writer is closed.
 	ErrClosed = errors.New("closed")
 )

@@ -99,7 +99,7 @@ func (t *Table) adds(path string, columns []string) error {
 		_, there := t.at[name]
 		switch bad := problem(name); {
 		case there:
-			err = fmt.Errorf("%w: %s has this column already; choose another name for the answer", ErrExists, t.source)
+			err = fmt.Errorf("%w: it is a column of %s; choose another name for the answer", ErrExists, t.source)
 		case seen[name]:
 			err = fmt.Errorf("%w: the column is added twice", ErrExists)
 		case name == "":

@@ -112,7 +112,7 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		{"the input", in, path, []string{"c"}, WriteOptions{Overwrite: true}, "it is the input"},
 		{"the input by another name", in, link, []string{"c"}, WriteOptions{Overwrite: true}, "it is the input"},
-		{"an output that is there", in, there, []string{"c"}, WriteOptions{}, "the file exists"},
+		{"an output that is there", in, there, []string{"c"}, WriteOptions{}, "it exists already"},
 		{"a directory", in, dir, []string{"c"}, WriteOptions{Format: CSV, Overwrite: true}, "it is a directory"},
 		{"a column that is there", in, filepath.Join(dir, "o.csv"), []string{"c", "b"}, WriteOptions{}, `column "b"`},
 		{"a column twice", in, filepath.Join(dir, "o.csv"), []string{"c", "c"}, WriteOptions{}, "added twice"},
