@@ -67,6 +67,10 @@ func (o WriteOptions) withDefaults() WriteOptions {
 	return o
 }
 
+// Check returns an error if the answers to a table cannot be written, because of the names or what is there. It leaves nothing behind.
+// [Jobs.Run] calls it before the first request is sent.
+func (o WriteOptions) Check(t *table.Table) error { return o.withDefaults().check(t) }
+
 // check finds out whether the files can be written, before the first request is sent.
 func (o WriteOptions) check(t *table.Table) error {
 	if same, err := samePath(o.Out, o.Errors); err != nil || same {

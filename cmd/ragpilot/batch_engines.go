@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -69,15 +70,17 @@ func (f *batchEngineFlags) check() (batch.WorkOptions, error) {
 		Concurrency: f.concurrency, Prices: f.prices, MaxCost: f.maxCost, Timeout: f.timeout, SchemaUnsent: f.schemaUnsent,
 		KeepGoing: f.keepGoing,
 	}
-	if err := checkLimits(limited{"concurrency", f.concurrency, 0}, limited{"timeout", int(f.timeout), 0}); err != nil {
+	if err := checkLimits(limited{"concurrency", f.concurrency, 0}); err != nil {
 		return o, err
 	}
-	for name, v := range map[string]float64{
-		"input-price": f.prices.Input, "cached-price": f.prices.Cached, "output-price": f.prices.Output, "max-cost": f.maxCost,
-	} {
-		if !(v >= 0) {
-			return o, fmt.Errorf("--%s %g: want at least 0", name, v)
-		}
+	if f.timeout < 0 {
+		return o, fmt.Errorf("--timeout %v: want at least 0", f.timeout)
+	}
+	if err := checkAmounts(
+		amount{"input-price", f.prices.Input}, amount{"cached-price", f.prices.Cached}, amount{"output-price", f.prices.Output},
+		amount{"max-cost", f.maxCost},
+	); err != nil {
+		return o, err
 	}
 	if err := f.readPrices(); err != nil {
 		return o, err
@@ -97,6 +100,22 @@ func (f *batchEngineFlags) check() (batch.WorkOptions, error) {
 		}
 	}
 	return o, checkDevice(f.local.Device, f.local.DeviceBytes)
+}
+
+// amount is the value of a flag that is a finite number, and not less than 0.
+type amount struct {
+	flag  string
+	value float64
+}
+
+// checkAmounts returns an error that names the first value that is none.
+func checkAmounts(amounts ...amount) error {
+	for _, a := range amounts {
+		if !(a.value >= 0) || math.IsInf(a.value, 1) {
+			return fmt.Errorf("--%s %g: want a number that is at least 0", a.flag, a.value)
+		}
+	}
+	return nil
 }
 
 // readPrices takes the prices of the model from the settings, but for those that flags give.
@@ -143,12 +162,10 @@ func (f *batchEngineFlags) open(ctx context.Context, o *batch.WorkOptions, progr
 			err = errors.Join(err, all.close())
 		}
 	}()
-	seen := map[string]bool{}
-	for _, name := range f.engines {
-		if seen[name] {
+	for i, name := range f.engines {
+		if (name == "local" || name == "sim") && slices.Contains(f.engines[:i], name) {
 			return all, fmt.Errorf("--engine %s: it is given twice", name)
 		}
-		seen[name] = true
 		replica := batch.Replica{Name: name}
 		switch name {
 		case "sim":
@@ -169,10 +186,13 @@ func (f *batchEngineFlags) open(ctx context.Context, o *batch.WorkOptions, progr
 				return all, err
 			}
 			closers = append(closers, engine.Close)
+			if slices.ContainsFunc(all.remote, func(e *openai.Engine) bool { return e.Name() == engine.Name() }) {
+				return all, fmt.Errorf("--engine: %s is given twice", engine.Name())
+			}
 			all.remote = append(all.remote, engine)
 			replica.Name, replica.Engine = engine.Name(), engine
 			if len(all.replicas) == 0 {
-				if _, err := engine.TokenizeChat(ctx, []engines.Message{{Role: engines.User, Content: "Hello."}}); err == nil {
+				if tokenizes(ctx, engine) {
 					all.tokenize = engine.TokenizeChat
 				}
 			}
@@ -201,12 +221,23 @@ func (all *opened) probe(ctx context.Context) error {
 
 // reachable returns nil if an engine answers, whatever it says.
 func reachable(ctx context.Context, engine *openai.Engine) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if _, err := engine.Do(ctx, http.MethodGet, "/v1/models", nil); errors.Is(err, engines.ErrUnreachable) || ctx.Err() != nil {
 		return err
 	}
 	return nil
+}
+
+// probeTimeout bounds the questions to an engine that is opened.
+const probeTimeout = 10 * time.Second
+
+// tokenizes reports whether an engine says what the tokens of a chat are.
+func tokenizes(ctx context.Context, engine *openai.Engine) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := engine.TokenizeChat(ctx, []engines.Message{{Role: engines.User, Content: "Hello."}})
+	return err == nil
 }
 
 func (f *batchEngineFlags) openURL(ctx context.Context, url string) (*openai.Engine, error) {

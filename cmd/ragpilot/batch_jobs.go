@@ -177,7 +177,11 @@ func newBatchWorker() *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, all.close()) }()
 			o.Name = name
-			fmt.Fprintf(cmd.ErrOrStderr(), "working with %s\n", strings.Join(f.engines, ", "))
+			names := make([]string, len(all.replicas))
+			for i, r := range all.replicas {
+				names[i] = r.Name // without the password of a URL
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "working with %s\n", strings.Join(names, ", "))
 			return jobs.Work(cmd.Context(), o)
 		})
 	cmd.Flags().StringVar(&db, "db", "", "`FILE|URL` of the database of jobs: SQLite, or PostgreSQL")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -66,18 +67,45 @@ input (whose answers are OpenAI batch output), - for the standard input, or the 
 	return cmd
 }
 
+// workerFlags are what --no-work leaves to workers.
+var workerFlags = []string{"engine", "api-key", "concurrency", "timeout", "max-cost", "deadline", "keep-going", "schema-unsent"}
+
+// rowFlags say what is asked of each row, which an OpenAI batch file says itself.
+var rowFlags = []string{
+	"prompt", "prompt-file", "system", "columns", "use", "blocks", "docs", "search", "k", "examples", "schema", "schema-unsent", "max-tokens",
+	"temperature", "answer",
+}
+
 func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
 	ctx := cmd.Context()
 	work, err := f.check(source)
 	if err != nil {
 		return err
 	}
+	if f.noWork {
+		if err := refuse(cmd.Flags(), "with --no-work it is for the workers", workerFlags...); err != nil {
+			return err
+		}
+	}
 	t, err := table.Open(ctx, source, table.Options{Format: table.Format(f.format), Query: f.query, Stdin: cmd.InOrStdin()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	task, closeDocs, err := f.task(ctx, t, f.servedModel(), cmd.ErrOrStderr())
+	write := batch.WriteOptions{Out: f.out, Errors: f.errors, Column: f.answer, Overwrite: f.overwrite}
+	if err := f.checkFiles(t, write); err != nil {
+		return err
+	}
+	if t.Format == table.OpenAI {
+		if err := refuse(cmd.Flags(), "an OpenAI batch file has whole requests", rowFlags...); err != nil {
+			return err
+		}
+	}
+	model := f.servedModel()
+	if f.noWork {
+		model = f.model // no model is in this process
+	}
+	task, closeDocs, err := f.task(ctx, t, model, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -99,9 +127,29 @@ func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
 	}
 	add.Report = func(r batch.Report) error { return f.report(cmd.ErrOrStderr(), &r) }
 	return f.answers(cmd, t, task, batch.RunOptions{
-		Add: add, Work: work, NoWork: f.noWork,
-		Write: batch.WriteOptions{Out: f.out, Errors: f.errors, Column: f.answer, Overwrite: f.overwrite},
+		Add: add, Work: work, NoWork: f.noWork, Write: write,
 	})
+}
+
+// checkFiles refuses names of files that cannot be written, before a database is made and an engine is opened.
+func (f *batchRunFlags) checkFiles(t *table.Table, write batch.WriteOptions) error {
+	for _, x := range []struct{ flag, path string }{{"out", f.out}, {"errors", f.errors}} {
+		if x.path != "" && sameName(x.path, f.db) {
+			return fmt.Errorf("--db %s: it is the file of --%s", f.db, x.flag)
+		}
+	}
+	err := write.Check(t)
+	if bad, ok := errors.AsType[*table.Error](err); ok && bad.Err == table.ErrExists { //nolint:errorlint // the table itself is never replaced
+		return fmt.Errorf("%w; --overwrite replaces it", err)
+	}
+	return err
+}
+
+// sameName reports whether two paths are those of one file, which need not be there.
+func sameName(a, b string) bool {
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	return errX == nil && errY == nil && x == y || sameFile(a, b)
 }
 
 // answers runs the job and says how it ended.
@@ -143,6 +191,12 @@ func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
 	if err := f.checkTask(); err != nil {
 		return work, err
 	}
+	if err := checkAmounts(amount{"prefill-speed", f.speed}, amount{"temperature", f.temperature}); err != nil {
+		return work, err
+	}
+	if source == "-" && f.format == "" {
+		return work, errors.New("--format is required: standard input has no name that says it")
+	}
 	if f.out == "" {
 		if f.out = answersBeside(source, f.query); f.out == "" {
 			return work, errors.New("--out is required: the table has no file name")
@@ -150,7 +204,7 @@ func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
 	}
 	f.db = cmp.Or(f.db, f.out+".jobs.db")
 	f.name = cmp.Or(f.name, filepath.Base(f.out))
-	if f.noWork && !strings.HasPrefix(f.db, "postgres") {
+	if f.noWork && !strings.Contains(f.db, "://") {
 		return work, fmt.Errorf("--no-work: workers elsewhere need a PostgreSQL database in --db, not %s", f.db)
 	}
 	return work, nil
@@ -205,5 +259,6 @@ func (f *batchRunFlags) report(w io.Writer, r *batch.Report) error {
 }
 
 func (f *batchRunFlags) prefill(t batch.Tokens) time.Duration {
-	return time.Duration(float64(t.Computed) / f.speed * float64(time.Second)).Round(time.Second)
+	const most = float64(math.MaxInt64 / 2)
+	return time.Duration(min(float64(t.Computed)/f.speed*float64(time.Second), most)).Round(time.Second)
 }

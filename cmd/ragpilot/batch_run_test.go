@@ -117,6 +117,7 @@ func TestAnswersBeside(t *testing.T) {
 func TestBatchRunRefuses(t *testing.T) {
 	url, asked := chatServer(t, "no")
 	line := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"x"}]}}` + "\n"
+	t.Chdir(t.TempDir()) // the relative names below
 	huge := "number,text\n1," + strings.Repeat("x", 100<<20) + "\n"
 	good := write(t, "good.csv", someOrders)
 	priced := write(t, "serve.yaml", "currency: EUR\nprices:\n  - {model: \"small-*\", input: 10}\n")
@@ -147,7 +148,19 @@ func TestBatchRunRefuses(t *testing.T) {
 		"tokens":           {"a.csv", someOrders, []string{"--max-tokens", "0"}, []string{"--max-tokens 0"}},
 		"engine":           {"a.csv", someOrders, []string{"--engine", "http://127.0.0.1:1"}, []string{"http://127.0.0.1:1", "unreachable"}},
 		"workers":          {"a.csv", someOrders, []string{"--no-work"}, []string{"--no-work", "PostgreSQL"}},
-		"a table as table": {"a.csv", someOrders, []string{"--out", good}, []string{"good.csv"}},
+		"a table as table": {"a.csv", someOrders, []string{"--out", good}, []string{"good.csv", "--overwrite"}},
+		"left to workers":  {"a.csv", someOrders, []string{"--no-work", "--db", "postgres://h/d"}, []string{"--engine", "for the workers"}},
+		"output as db":     {"a.csv", someOrders, []string{"--out", "x.csv", "--db", "./x.csv"}, []string{"--db ./x.csv", "--out"}},
+		"errors as db":     {"a.csv", someOrders, []string{"--errors", "x.csv", "--db", "x.csv"}, []string{"--db x.csv", "--errors"}},
+		"other database":   {"a.csv", someOrders, []string{"--db", "mysql://u:p@h/d"}, []string{"--db", `"mysql://"`, "postgres://"}},
+		"no folder":        {"a.csv", someOrders, []string{"--out", "none/a.csv"}, []string{"none/a.csv: open"}},
+		"speed":            {"a.csv", someOrders, []string{"--prefill-speed", "-1"}, []string{"--prefill-speed -1"}},
+		"temperature":      {"a.csv", someOrders, []string{"--temperature", "NaN"}, []string{"--temperature NaN"}},
+		"price":            {"a.csv", someOrders, []string{"--input-price", "Inf"}, []string{"--input-price +Inf"}},
+		"timeout":          {"a.csv", someOrders, []string{"--timeout", "-5s"}, []string{"--timeout -5s"}},
+		"engine twice":     {"a.csv", someOrders, []string{"--engine", url + "/"}, []string{"--engine", "given twice"}},
+		"lines' own":       {"a.jsonl", line, []string{"--temperature", "1"}, []string{"--temperature 1", "whole requests"}},
+		"lines' own model": {"a.jsonl", line, []string{"--model", "m"}, []string{"--model m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"batch", "run", write(t, c.file, c.text), "--engine", url}, c.args...)
@@ -167,6 +180,9 @@ func TestBatchRunRefuses(t *testing.T) {
 	}
 	if asked.Load() != 0 {
 		t.Errorf("%d requests were sent", asked.Load())
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("a database or an output is left: %v, %v", left, err)
 	}
 }
 

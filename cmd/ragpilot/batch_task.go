@@ -66,8 +66,8 @@ func (f *batchTaskFlags) task(ctx context.Context, t *table.Table, model string,
 ) {
 	done = func() error { return nil }
 	if t.Format == table.OpenAI {
-		if f.prompt+f.promptFile+f.system+f.columns+f.blocks+f.docs+f.examples+f.schema+model != "" {
-			return task, done, errors.New("an OpenAI batch file has whole requests: no prompt, model or schema can be given")
+		if model != "" {
+			return task, done, fmt.Errorf("--model %s: each line of an OpenAI batch file has its own", model)
 		}
 		return task, done, nil
 	}
