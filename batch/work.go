@@ -112,7 +112,17 @@ func (w *worker) config(s *spec, spent float64) dispatch.Config {
 	return dispatch.Config{
 		Replicas: o.Replicas, Concurrency: o.Concurrency, Timeout: o.Timeout, Schema: s.Schema, SchemaUnsent: o.SchemaUnsent,
 		Prices: dispatch.Prices(o.Prices), MaxCost: o.MaxCost, Spent: spent, Deadline: o.Deadline,
-		DeniedAfter: deniedAfter,
+		DeniedAfter: deniedAfter, Resting: w.resting,
+	}
+}
+
+// longRest is the shortest wait for an engine that is logged.
+const longRest = 10 * time.Second
+
+// resting logs that an engine gets no requests for a time that users notice.
+func (w *worker) resting(replica string, wait time.Duration, why error) {
+	if wait >= longRest {
+		w.jobs.log.Warn("the engine gets no requests for a time", "engine", replica, "wait", wait.Round(time.Second), "error", why)
 	}
 }
 

@@ -91,8 +91,11 @@ type Config struct {
 	// RetryShare bounds the attempts that are not the first, as a share of the answers. Beyond it one follows each RetryWait.
 	RetryShare float64
 	// RetryWait is the wait before the second attempt. It doubles for each further one up to MaxRetryWait, and is drawn between half
-	// of that and all of it. An engine that asks for a longer wait gets it.
+	// of that and all of it. An engine that asks for a longer wait gets it, up to an hour.
 	RetryWait, MaxRetryWait time.Duration
+	// Resting is called when a replica gets no calls for a time because of an error; nil: it is not. It must return soon, and call no
+	// method of the Dispatcher.
+	Resting func(replica string, wait time.Duration, why error)
 	// DeniedAfter is how many requests a replica must refuse with the same status, before it has answered any, for its runs to stop with
 	// ErrDenied: then an option that all have in common is wrong, and none of them is stored. Status 404 does so at once. Fewer requests,
 	// if they are all that there are, are stored as refused. Those that are too long or filtered do not count. Negative: no number does.

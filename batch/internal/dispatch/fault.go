@@ -36,6 +36,9 @@ const (
 // maxMessage bounds a Failure's message, in bytes.
 const maxMessage = 500
 
+// maxAfter bounds the wait that an engine may ask for: one try an hour burdens none, and a wait of days would look like the end.
+const maxAfter = time.Hour
+
 // fault is what went wrong with an attempt.
 type fault struct {
 	kind   string
@@ -56,7 +59,7 @@ func classify(err error) fault {
 	f := fault{err: err, kind: KindServer}
 	status, reported := errors.AsType[*openai.StatusError](err)
 	if reported {
-		f.status, f.after = status.Code, status.RetryAfter
+		f.status, f.after = status.Code, min(status.RetryAfter, maxAfter)
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,4 +195,31 @@ func TestCancelled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestResting: a wait that an engine asks for is reported, and bounded by an hour.
+func TestResting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := &fake{script: func(_ context.Context, req engines.Request, n int, _ func()) (engines.Response, error) {
+			if n == 0 {
+				return engines.Response{}, &openai.StatusError{Code: 429, Message: "slow down", RetryAfter: 68 * 365 * 24 * time.Hour}
+			}
+			return answer(req), nil
+		}}
+		var rests []string
+		d := newDispatcher(t, dispatch.Config{Concurrency: 1, Resting: func(replica string, wait time.Duration, why error) {
+			rests = append(rests, fmt.Sprint(replica, " ", wait, " ", strings.Contains(why.Error(), "slow down")))
+		}}, f)
+		s := newStore(t)
+		if err := d.Run(t.Context(), numbered(1), s.add); err != nil || s.len() != 1 || len(s.failed()) > 0 {
+			t.Fatalf("%v, %d answers, failed: %v", err, s.len(), s.failed())
+		}
+		if want := []string{"r0 1h0m0s true"}; !slices.Equal(rests, want) {
+			t.Errorf("%q, want %q", rests, want)
+		}
+		if took := time.Since(began); took < time.Hour || took > 2*time.Hour {
+			t.Errorf("the call was sent again after %v", took)
+		}
+	})
 }

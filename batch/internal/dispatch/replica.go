@@ -61,7 +61,11 @@ func (r *replica) failed(d *Dispatcher, now time.Time, x *item, f fault) {
 	r.fails++
 	r.round++
 	r.last = f.err
-	r.rest = now.Add(max(d.backoff(r.fails), f.after))
+	wait := max(d.backoff(r.fails), f.after)
+	r.rest = now.Add(wait)
+	if d.config.Resting != nil {
+		d.config.Resting(r.Name, wait, f.err)
+	}
 	if f.kind == KindBusy {
 		r.limiter.refused(now)
 	} else {
