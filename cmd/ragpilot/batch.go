@@ -54,6 +54,9 @@ func (f *batchPlanFlags) run(cmd *cobra.Command, source string) (err error) {
 	if sameFile(source, f.out) {
 		return fmt.Errorf("--out %s: it is the table", f.out)
 	}
+	if source == "-" && f.format == "" {
+		return errNoFormat
+	}
 	t, err := table.Open(ctx, source, table.Options{Format: table.Format(f.format), Query: f.query, Stdin: cmd.InOrStdin()})
 	if err != nil {
 		return err
@@ -80,6 +83,9 @@ func (f *batchPlanFlags) run(cmd *cobra.Command, source string) (err error) {
 	}
 	return f.print(cmd.ErrOrStderr(), p.Totals())
 }
+
+// errNoFormat: a table without a name is given without its format.
+var errNoFormat = errors.New("--format is required: standard input has no name that says it")
 
 // print prints what a plan saves.
 func (f *batchPlanFlags) print(w io.Writer, t batch.Totals) error {

@@ -65,7 +65,7 @@ func newBatchStatus() *cobra.Command {
 			if len(args) == 1 {
 				job, err := jobs.Job(cmd.Context(), args[0])
 				if err != nil {
-					return fmt.Errorf("job %q: %w", args[0], err)
+					return err
 				}
 				return printJob(cmd.OutOrStdout(), &job)
 			}
@@ -128,7 +128,7 @@ func jobCommand(verb, short, long, done string, change func(ctx context.Context,
 			err = change(cmd.Context(), jobs, job.ID)
 		}
 		if err != nil {
-			return fmt.Errorf("job %q: %w", args[0], err)
+			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "job %s: %s\n", job.Name, done)
 		return nil

@@ -179,6 +179,9 @@ func (f *batchRunFlags) answers(cmd *cobra.Command, t *table.Table, task batch.T
 	if written.Errors != "" {
 		fmt.Fprintf(out, "%s: %s without an answer\n", written.Errors, quantity(written.Failed, "row"))
 	}
+	if written.Failed == written.Rows {
+		return fmt.Errorf("no row has an answer; %s says why", written.Errors)
+	}
 	return nil
 }
 
@@ -195,7 +198,7 @@ func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
 		return work, err
 	}
 	if source == "-" && f.format == "" {
-		return work, errors.New("--format is required: standard input has no name that says it")
+		return work, errNoFormat
 	}
 	if f.out == "" {
 		if f.out = answersBeside(source, f.query); f.out == "" {

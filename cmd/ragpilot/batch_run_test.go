@@ -186,6 +186,23 @@ func TestBatchRunRefuses(t *testing.T) {
 	}
 }
 
+// A run without a single answer is a failure for scripts, too.
+func TestBatchRunWithoutAnyAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"no such option"}}`, http.StatusBadRequest)
+	}))
+	defer server.Close()
+	out := filepath.Join(t.TempDir(), "out.csv")
+	shown, _, err := runBoth(t, "batch", "run", write(t, "orders.csv", someOrders), "--engine", server.URL, "--out", out, "--prompt", "Where?")
+	why := strings.TrimSuffix(out, ".csv") + ".errors.csv"
+	if err == nil || err.Error() != "no row has an answer; "+why+" says why" || !strings.Contains(shown, "4 rows without an answer") {
+		t.Errorf("%v: %s", err, shown)
+	}
+	if text, err := os.ReadFile(why); err != nil || strings.Count(string(text), "no such option") != 4 {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 func TestBatchJobCommands(t *testing.T) {
 	url, _ := chatServer(t, "yes")
 	out := filepath.Join(t.TempDir(), "out.csv")
@@ -201,10 +218,10 @@ func TestBatchJobCommands(t *testing.T) {
 		{[]string{"status", "--db", db}, "orders  finished  4     4         0       50.0%"},
 		{[]string{"status", "orders", "--db", db}, "3 answered, 0 failed, of 3; 3 sent"},
 		{[]string{"status", "1", "--db", db}, "4 answered, 0 failed, of 4"},
-		{[]string{"status", "absent", "--db", db}, `job "absent": no such batch job`},
+		{[]string{"status", "absent", "--db", db}, `batch job "absent": no such batch job`},
 		{[]string{"status"}, "--db is required"},
 		{[]string{"status", "--db", db + "x"}, "no such file"},
-		{[]string{"pause", "orders", "--db", db}, "does not allow this"},
+		{[]string{"pause", "orders", "--db", db}, `batch job "orders" is finished: its state does not allow this`},
 		{[]string{"cancel", "orders", "--db", db}, "does not allow this"},
 		{[]string{"worker", "--engine", url}, "--db is required"},
 	} {

@@ -12,7 +12,7 @@ import (
 var (
 	ErrNotFound = errors.New("no such batch job")
 	ErrExists   = errors.New("there is a batch job with this name")
-	ErrState    = errors.New("the batch job is in a state that does not allow this")
+	ErrState    = errors.New("its state does not allow this")
 	// ErrAway is what [WorkerOptions].Do returns, wrapped, if its engine cannot be reached: the subtree is left to other workers, and
 	// uses up none of its attempts.
 	ErrAway = errors.New("the engine cannot be reached")
