@@ -48,18 +48,18 @@ func (f *batchEngineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.model, "model", "",
 		"`MODEL` to ask an engine for; with local a GGUF file, a folder, or the name of a model that can be pulled")
 	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for an engine")
-	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` requests in flight on each engine; 0: found out by trying, and 4 with local")
-	flags.DurationVar(&f.timeout, "timeout", 0, "`TIME` of one attempt; 0: 15m")
+	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` requests in flight on each engine; 0: found out by trying (4 with local)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "longest `TIME` of one attempt; 0: 15m")
 	flags.StringVar(&f.settings, "config", "",
 		"`FILE` with settings of ragpilot serve, whose prices apply; empty: only those of the flags below")
 	flags.Float64Var(&f.prices.Input, "input-price", 0, "`PRICE` of a million prompt tokens")
 	flags.Float64Var(&f.prices.Cached, "cached-price", 0, "`PRICE` of a million prompt tokens from the cache")
 	flags.Float64Var(&f.prices.Output, "output-price", 0, "`PRICE` of a million tokens of answers")
-	flags.Float64Var(&f.maxCost, "max-cost", 0, "pause the job before it costs more `MONEY`, by the prices; 0: no bound")
-	flags.StringVar(&f.deadline, "deadline", "", "pause the job at a `TIME` like 2026-01-31T06:00:00Z, or after one like 8h")
-	flags.BoolVar(&f.schemaUnsent, "schema-unsent", false, "do not send --schema to the engine; answers are checked all the same")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "pause the job before it costs more than this `MONEY`, by the prices; 0: no bound")
+	flags.StringVar(&f.deadline, "deadline", "", "pause the job at a `TIME` like 2026-01-31T06:00:00Z, or like 8h from now")
+	flags.BoolVar(&f.schemaUnsent, "schema-unsent", false, "do not send the schema to the engine; answers are still checked")
 	flags.BoolVar(&f.keepGoing, "keep-going", false,
-		"mark rows as failed, and do not pause the job, if an engine refuses the first ones alike")
+		"do not pause the job if an engine refuses the first rows alike: they fail")
 	registerFiles(flags, &f.local)
 	registerDevice(flags, &f.local.Device, &f.local.DeviceBytes)
 }

@@ -38,15 +38,15 @@ func newBatchRun() *cobra.Command {
 answers, and writes the table with a column more. Rows with the same prompt are asked once. Before the first request all of the
 table is checked, and a report says what the order saves.
 
-The prompt names columns in double braces, {{city}}; {{*}} on a line of its own stands for a line "column: cell" for each column that it
-does not name, and is added if it names none. Lines with columns may change places, unless --columns as-is is given, or other text stands
-between them.
+The prompt names columns in double braces, {{city}}. {{*}} on a line of its own stands for a line "column: cell" for each column that the
+prompt does not name; it is added if the prompt names none. With --columns fixed or per-row the lines with columns may change places,
+unless other text stands between them.
 
-Answers are stored in a database as they come, by default an SQLite file beside the output. An interrupt ends the run cleanly, and the
-same command goes on with the other rows, also after a crash. With the URL of a PostgreSQL database in --db, workers on other machines
-(ragpilot batch worker) answer rows too.
+Answers are stored in a database as they come, by default an SQLite file beside the output. After an interrupt or a crash the same command
+goes on with the rows that have no answer. With the URL of a PostgreSQL database in --db, workers on other machines (ragpilot batch worker)
+answer rows too.
 
-A row that fails for good is in the file of --errors with its reason. The table is a CSV, TSV, Parquet or JSON lines file, OpenAI batch
+A row that fails is in the file of --errors with the reason. The table is a CSV, TSV, Parquet or JSON lines file, OpenAI batch
 input (whose answers are OpenAI batch output), - for the standard input, or the result of --query on a database.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
@@ -55,14 +55,14 @@ input (whose answers are OpenAI batch output), - for the standard input, or the 
 	f.registerTask(flags)
 	flags.StringVar(&f.out, "out", "", "`FILE` for the table with its answers; empty: TABLE with .answers in its name")
 	flags.StringVar(&f.errors, "errors", "", "`FILE` for rows without an answer; empty: --out with .errors in its name")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "replace --out and --errors if they are there")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace --out and --errors if they exist")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the report and stop: no request is sent, nothing is written")
-	flags.BoolVar(&f.noWork, "no-work", false, "leave the requests to workers elsewhere, and wait for them")
+	flags.BoolVar(&f.noWork, "no-work", false, "send no request: wait for the answers of workers (ragpilot batch worker)")
 	flags.StringVar(&f.query, "query", "", "`SQL` that selects the rows from a database")
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, parquet, jsonl or openai; empty: by the name of the file")
 	flags.StringVar(&f.db, "db", "", "`FILE|URL` of the database of jobs: SQLite, or PostgreSQL; empty: a file beside --out")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the job; empty: the name of --out")
-	flags.Float64Var(&f.speed, "prefill-speed", 0, "`TOKENS` of prompts that the engine computes in a second, for the report; 0: not known")
+	flags.Float64Var(&f.speed, "prefill-speed", 0, "`TOKENS` of prompts that the engine computes in a second, to report how long that takes; 0: not reported")
 	f.register(flags)
 	return cmd
 }

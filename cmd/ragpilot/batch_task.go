@@ -31,21 +31,21 @@ type batchTaskFlags struct {
 }
 
 func (f *batchTaskFlags) registerTask(flags *pflag.FlagSet) {
-	flags.StringVar(&f.prompt, "prompt", "", "`TEXT` of the prompt")
+	flags.StringVar(&f.prompt, "prompt", "", "`TEXT` of the prompt, with columns in double braces: {{city}}")
 	flags.StringVar(&f.promptFile, "prompt-file", "", "`FILE` with the text of the prompt")
 	flags.StringVar(&f.system, "system", "", "`TEXT` of the system message")
 	flags.StringVar(&f.columns, "columns", "",
-		"`per-row|fixed|as-is`: each row has its own order of cells, all rows have the same, or that of the prompt; empty: "+
+		"`per-row|fixed|as-is`: each row has its own order of cells, all rows have the same best one, or that of the prompt; empty: "+
 			string(batch.DefaultOrder))
-	flags.StringSliceVar(&f.use, "use", nil, "`COLUMNS` that {{*}} stands for; none: all that the prompt does not name")
+	flags.StringSliceVar(&f.use, "use", nil, "`COLUMNS` that {{*}} stands for, separated by commas; none: all that the prompt does not name")
 	flags.StringVar(&f.blocks, "blocks", "", "`COLUMN` of retrieved blocks: a text, or a JSON list of texts or of objects with a text")
 	flags.StringVar(&f.docs, "docs", "", "folder of documents, of which each row gets the best blocks: `DIR`")
 	flags.StringSliceVar(&f.search, "search", nil, "`COLUMNS` to search --docs for; none: all")
 	flags.IntVar(&f.k, "k", 5, "`N` blocks of --docs for each row")
-	flags.StringVar(&f.examples, "examples", "", "`FILE` of rows with answers, a table with the column --answer, to be shown in each prompt")
+	flags.StringVar(&f.examples, "examples", "", "`FILE` with rows and their answers in the column --answer, to be shown in each prompt")
 	flags.StringVar(&f.schema, "schema", "", "`FILE` with a JSON schema that answers must follow")
-	flags.IntVar(&f.maxTokens, "max-tokens", batch.DefaultMaxTokens, "length of an answer in `TOKENS`")
-	flags.Float64Var(&f.temperature, "temperature", 0, "`T` of answers; 0: they can be repeated")
+	flags.IntVar(&f.maxTokens, "max-tokens", batch.DefaultMaxTokens, "most `TOKENS` of an answer")
+	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature `T`; 0: the most likely answer")
 	flags.StringVar(&f.answer, "answer", "answer", "`NAME` of the column for answers")
 }
 
