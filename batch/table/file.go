@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -15,7 +16,14 @@ import (
 type file struct {
 	path string
 	info os.FileInfo
-	temp bool // it is a snapshot, to be removed
+	temp *os.File // a snapshot, which only this process has; nil: path is the file
+}
+
+// input is a file that is open for one pass.
+type input interface {
+	io.Reader
+	io.ReaderAt
+	io.Closer
 }
 
 // openFile notes the state of a file.
@@ -44,41 +52,55 @@ func pathless(err error) error {
 	return err
 }
 
-// spill copies into a temporary file what write writes.
+// spill copies into a temporary file what write writes. The file has no name where the system allows that, so that nothing of a table is
+// left if the process dies.
 func spill(dir string, write func(io.Writer) error) (_ *file, err error) {
 	f, err := os.CreateTemp(dir, "ragpilot-table-")
 	if err != nil {
 		return nil, fmt.Errorf("make a snapshot: %w", err)
 	}
+	_ = os.Remove(f.Name()) // Windows keeps the name of an open file: drop removes it there
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+			err = errors.Join(err, drop(f))
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<18)
 	if err := write(w); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, err
 	}
-	if err := errors.Join(w.Flush(), f.Close()); err != nil {
+	if err := w.Flush(); err != nil {
 		return nil, fmt.Errorf("write a snapshot: %w", err)
 	}
-	info, err := os.Stat(f.Name())
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	return &file{path: f.Name(), info: info, temp: true}, nil
+	return &file{info: info, temp: f}, nil
+}
+
+// drop closes a temporary file, and removes its name if it has one still.
+func drop(f *os.File) error {
+	err := f.Close()
+	if rest := os.Remove(f.Name()); rest != nil && !errors.Is(rest, fs.ErrNotExist) {
+		return errors.Join(err, rest)
+	}
+	return err
 }
 
 // remove removes a snapshot.
 func (f *file) remove() error {
-	if f == nil || !f.temp {
+	if f == nil || f.temp == nil {
 		return nil
 	}
-	return os.Remove(f.path)
+	return drop(f.temp)
 }
 
 // unchanged returns [ErrChanged] if the file is not what it was.
 func (f *file) unchanged() error {
+	if f.temp != nil {
+		return nil
+	}
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrChanged, pathless(err))
@@ -99,7 +121,13 @@ func same(before, now os.FileInfo) error {
 }
 
 // open opens the file for one pass.
-func (f *file) open() (*os.File, error) {
+func (f *file) open() (input, error) {
+	if f.temp != nil {
+		return struct {
+			*io.SectionReader
+			io.Closer
+		}{io.NewSectionReader(f.temp, 0, f.info.Size()), io.NopCloser(nil)}, nil
+	}
 	in, err := os.Open(f.path)
 	if err != nil {
 		return nil, pathless(err)

@@ -78,7 +78,7 @@ func (t *Table) open(ctx context.Context, source string) (err error) {
 	if err != nil {
 		return err
 	}
-	if !t.file.temp {
+	if t.file.temp == nil {
 		t.input = t.file.info
 	}
 	switch t.Format {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -28,7 +27,7 @@ type parquetField struct {
 func openParquet(ctx context.Context, t *Table) error {
 	p := &parquetFile{t: t}
 	t.reader = p
-	return p.with(func(in *os.File, f *parquet.File) error {
+	return p.with(func(in input, f *parquet.File) error {
 		leaf := 0
 		columns := make([]string, 0, len(f.Root().Columns()))
 		for _, c := range f.Root().Columns() {
@@ -61,7 +60,7 @@ func leaves(c *parquet.Column) int {
 }
 
 // guardChunks checks all pages.
-func guardChunks(ctx context.Context, t *Table, in *os.File, f *parquet.File) error {
+func guardChunks(ctx context.Context, t *Table, in input, f *parquet.File) error {
 	var columns []*parquet.Column
 	var walk func(*parquet.Column)
 	walk = func(c *parquet.Column) {
@@ -113,7 +112,7 @@ func invalid(err error) error {
 }
 
 // with calls f with the open file. A panic of the library is an error.
-func (p *parquetFile) with(f func(*os.File, *parquet.File) error) (err error) {
+func (p *parquetFile) with(f func(input, *parquet.File) error) (err error) {
 	in, err := p.t.file.open()
 	if err != nil {
 		return p.t.fail("", err)
@@ -143,7 +142,7 @@ type callerPanic struct{ fault any }
 
 func (p *parquetFile) each(ctx context.Context, f func(*Row) bool) (err error) {
 	var fault *callerPanic
-	err = p.with(func(_ *os.File, file *parquet.File) error {
+	err = p.with(func(_ input, file *parquet.File) error {
 		n := 0
 		for _, group := range file.RowGroups() {
 			more, err := p.group(ctx, group, &n, func(r *Row) (more bool) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"os"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -30,7 +29,7 @@ var errParquet = errors.New("broken Parquet file")
 
 // guardFooter checks the sizes in the footer. The library allocates the footer's size as it stands, up to 4 GiB, what each list and text
 // in it claims, and what the schema claims of children and of bytes of a value.
-func guardFooter(f *os.File, size int64) error {
+func guardFooter(f input, size int64) error {
 	var tail [8]byte
 	if size < 12 {
 		return fmt.Errorf("%w: %d bytes are too few", errParquet, size)
@@ -66,7 +65,7 @@ func guardFooter(f *os.File, size int64) error {
 
 // guardChunk checks all pages of a column chunk, and returns the size of the largest. The library allocates what the head of a page says
 // of its bytes and values.
-func guardChunk(ctx context.Context, f *os.File, size int64, chunk *format.ColumnChunk, column *parquet.Column) (most int64, err error) {
+func guardChunk(ctx context.Context, f input, size int64, chunk *format.ColumnChunk, column *parquet.Column) (most int64, err error) {
 	m := &chunk.MetaData
 	from := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {

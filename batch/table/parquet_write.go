@@ -2,7 +2,6 @@ package table
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 
 	"github.com/parquet-go/parquet-go"
@@ -49,7 +48,7 @@ func newParquetEncoder(out *output, like *Table, columns []string) (encoder, err
 		return nil, fmt.Errorf("%w: %s as Parquet", ErrFormat, like.Format)
 	}
 	e := &parquetEncoder{row1: make([]parquet.Row, 1)}
-	err := p.with(func(_ *os.File, f *parquet.File) error {
+	err := p.with(func(_ input, f *parquet.File) error {
 		group := &orderedGroup{}
 		for _, field := range f.Root().Fields() {
 			if field.Leaf() && field.Type().LogicalType() != nil && field.Type().LogicalType().Unknown != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -69,5 +71,40 @@ func TestStdin(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), "-", Options{Format: CSV, Stdin: strings.NewReader("")}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("empty: %v", err)
+	}
+}
+
+// What is kept of standard input must not stay on the disk when a process is killed, and can be read several times at once.
+func TestSnapshotHasNoName(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be removed")
+	}
+	dir := t.TempDir()
+	for format, content := range map[Format]string{CSV: "a\n1\n2\n", Parquet: string(parquetBytes(t, 2))} {
+		in, err := Open(t.Context(), "-", Options{Format: format, Stdin: strings.NewReader(content), TempDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v, %v", format, left, err)
+		}
+		for outer, err := range in.Rows(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, err := range in.Rows(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			if n != 2 {
+				t.Errorf("%s: %d rows within row %d, want 2", format, n, outer.Number)
+			}
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
