@@ -49,7 +49,7 @@ func (j *Jobs) Run(ctx context.Context, name string, t *table.Table, task Task, 
 		}
 	}
 	if job.State != Finished {
-		return job, Written{}, fmt.Errorf("job %q is %s: %s: %w", job.Name, job.State, job.Reason, ErrState)
+		return job, Written{}, fmt.Errorf("job %q is %s (%s): %w", job.Name, job.State, job.Reason, ErrState)
 	}
 	w, err := j.Write(ctx, job, t, o.Write)
 	return job, w, err

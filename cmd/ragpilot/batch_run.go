@@ -138,7 +138,11 @@ func (f *batchRunFlags) checkFiles(t *table.Table, write batch.WriteOptions) err
 			return fmt.Errorf("--db %s: it is the file of --%s", f.db, x.flag)
 		}
 	}
-	err := write.Check(t)
+	return orOverwrite(write.Check(t))
+}
+
+// orOverwrite names the flag that helps if an output exists.
+func orOverwrite(err error) error {
 	if bad, ok := errors.AsType[*table.Error](err); ok && bad.Err == table.ErrExists { //nolint:errorlint // the table itself is never replaced
 		return fmt.Errorf("%w; --overwrite replaces it", err)
 	}
@@ -171,8 +175,10 @@ func (f *batchRunFlags) answers(cmd *cobra.Command, t *table.Table, task batch.T
 		return errors.New("stopped; the answers so far are kept, and the same command goes on")
 	case errors.Is(err, batch.ErrExists):
 		return fmt.Errorf("%w; choose another --name, or another --db", err)
+	case errors.Is(err, batch.ErrState):
+		return fmt.Errorf("%w; another --name asks all rows again", err)
 	case err != nil:
-		return err
+		return orOverwrite(err)
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: %s%s\n", f.out, quantity(written.Rows, "row"), f.summary(&job))

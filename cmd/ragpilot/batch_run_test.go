@@ -203,6 +203,25 @@ func TestBatchRunWithoutAnyAnswer(t *testing.T) {
 	}
 }
 
+// A job that was cancelled is over; the error says how to begin again.
+func TestBatchRunOfACancelledJob(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer server.Close()
+	out := filepath.Join(t.TempDir(), "out.csv")
+	args := []string{"batch", "run", write(t, "orders.csv", someOrders), "--engine", server.URL, "--out", out, "--prompt", "Where?"}
+	if _, _, err := runBoth(t, args...); err == nil || !strings.Contains(err.Error(), "paused after 0 of 4 rows") {
+		t.Fatal(err)
+	}
+	if shown, _, err := runBoth(t, "batch", "cancel", "out.csv", "--db", out+".jobs.db"); err != nil || shown != "job out.csv: cancelled\n" {
+		t.Fatalf("%q, %v", shown, err)
+	}
+	_, _, err := runBoth(t, args...)
+	const want = `job "out.csv" is cancelled (cancelled by command): its state does not allow this; another --name asks all rows again`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestBatchJobCommands(t *testing.T) {
 	url, _ := chatServer(t, "yes")
 	out := filepath.Join(t.TempDir(), "out.csv")
