@@ -62,7 +62,8 @@ input (whose answers are OpenAI batch output), - for the standard input, or the 
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, parquet, jsonl or openai; empty: by the name of the file")
 	flags.StringVar(&f.db, "db", "", "`FILE|URL` of the database of jobs: SQLite, or PostgreSQL; empty: a file beside --out")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the job; empty: the name of --out")
-	flags.Float64Var(&f.speed, "prefill-speed", 0, "`TOKENS` of prompts that the engine computes in a second, to report how long that takes; 0: not reported")
+	flags.Float64Var(&f.speed, "prefill-speed", 0,
+		"`TOKENS` of prompts that the engine computes in a second, to report how long that takes; 0: not reported")
 	f.register(flags)
 	return cmd
 }
