@@ -196,7 +196,7 @@ func parseBase(raw string) (*url.URL, error) {
 func newClient(connect time.Duration) *http.Client {
 	connect = max(connect, 0) // no limit is 0 here
 	dialer := net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: keepKey, Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: connect,
@@ -208,4 +208,17 @@ func newClient(connect time.Duration) *http.Client {
 		// A compressing proxy would hold pieces back until a block is full.
 		DisableCompression: true,
 	}}
+}
+
+// keepKey follows redirects, and keeps the API key from any address but that of the engine: net/http would send it to another port of the
+// same host, and from https to http.
+func keepKey(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	first := via[0].URL
+	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme && req.URL.Scheme != "https" {
+		req.Header.Del("Authorization")
+	}
+	return nil
 }

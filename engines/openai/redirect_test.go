@@ -1,0 +1,54 @@
+package openai_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/ragpilot/ragpilot/engines/openai"
+)
+
+// An engine that redirects to another port gets an answer from there, but the one who listens there does not get the API key.
+func TestRedirectKeepsTheKey(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"another port": true, "the same address": false} {
+		t.Run(name, func(t *testing.T) {
+			const key = "Bearer secret"
+			seen := make(chan string, 1)
+			answer := func(w http.ResponseWriter, r *http.Request) {
+				seen <- r.Header.Get("Authorization")
+				_, _ = w.Write([]byte(`{"data":[]}`))
+			}
+			other := httptest.NewServer(http.HandlerFunc(answer))
+			defer other.Close()
+			mux := http.NewServeMux()
+			mux.HandleFunc("/new", answer)
+			mux.HandleFunc("/v1/models", func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get("Authorization"); got != key {
+					t.Errorf("the engine gets the key %q", got)
+				}
+				to := "/new"
+				if elsewhere {
+					to = other.URL
+				}
+				http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+			})
+			server := httptest.NewServer(mux)
+			defer server.Close()
+			engine, err := openai.New(openai.Config{BaseURL: server.URL, APIKey: "secret"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = engine.Close() }()
+			if _, err := engine.Do(t.Context(), http.MethodGet, "/v1/models", nil); err != nil {
+				t.Fatal(err)
+			}
+			want := key
+			if elsewhere {
+				want = ""
+			}
+			if got := <-seen; got != want {
+				t.Errorf("the address of the redirect gets the key %q, want %q", got, want)
+			}
+		})
+	}
+}
