@@ -71,7 +71,14 @@ func (j *Jobs) finish(ctx context.Context, job Job, o *RunOptions) (Job, error) 
 	}
 	last, err := j.watch(ctx, job, o.Progress, ended)
 	cancel()
-	err = errors.Join(err, <-ended)
+	worked := <-ended
+	if errors.Is(err, ErrPaused) {
+		if now, again := j.Job(ctx, job.Name); again == nil { // with the answers that were in flight
+			last.Counts = now.Counts
+		}
+		err = fmt.Errorf("%w after %d of %d rows: %s", ErrPaused, last.RowsDone+last.RowsFailed, last.Rows, last.Reason)
+	}
+	err = errors.Join(err, worked)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -101,7 +108,7 @@ func (j *Jobs) watch(ctx context.Context, job Job, progress func(Job), ended cha
 				return job, nil
 			}
 			if job.State == Paused {
-				return job, fmt.Errorf("%w after %d of %d rows: %s", ErrPaused, job.RowsDone+job.RowsFailed, job.Rows, job.Reason)
+				return job, ErrPaused
 			}
 		}
 		select {

@@ -324,3 +324,20 @@ func TestRunOpenAIBatchFile(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The rows that a pause is reported with include those that were in flight when it came.
+func TestRunCountsWhatWasInFlight(t *testing.T) {
+	path := written(t, "orders.csv", orders(2))
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	fake := newFake(func(int, string) error {
+		err := jobs.Pause(context.Background(), 1, "by hand")
+		time.Sleep(600 * time.Millisecond) // Run notices the pause meanwhile
+		return err
+	})
+	o := batch.RunOptions{Work: fake.replicas(), Write: batch.WriteOptions{Out: filepath.Join(t.TempDir(), "out.csv")}}
+	o.Work.Concurrency = 1
+	job, _, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o)
+	if !errors.Is(err, batch.ErrPaused) || err.Error() != "the job is paused after 1 of 2 rows: by hand" || job.RowsDone != 1 {
+		t.Errorf("%v, %d rows done", err, job.RowsDone)
+	}
+}
