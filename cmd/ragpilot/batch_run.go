@@ -243,9 +243,9 @@ func (f *batchRunFlags) report(w io.Writer, r *batch.Report) error {
 		about = ""
 	}
 	fmt.Fprintf(w, "%s, %s in %s\n", quantity(r.Rows, "row"), quantity(r.Requests, "request"), quantity(r.Subtrees, "subtree"))
-	percent := func(t batch.Tokens) float64 { return 100 * float64(t.Computed) / float64(max(t.Prompt, 1)) }
-	fmt.Fprintf(w, "prompt tokens to compute: %s%d of %d (%.1f%%); in the order of the table %s%d of %d (%.1f%%)\n",
-		about, r.Planned.Computed, r.Planned.Prompt, percent(r.Planned), about, r.Unplanned.Computed, r.Unplanned.Prompt, percent(r.Unplanned))
+	percent := func(t batch.Tokens) float64 { return 100 * float64(t.Computed) / float64(max(r.Unplanned.Prompt, 1)) }
+	fmt.Fprintf(w, "prompt tokens to compute: %s%d (%.1f%% of %d); in the order of the table %s%d (%.1f%%)\n",
+		about, r.Planned.Computed, percent(r.Planned), r.Unplanned.Prompt, about, r.Unplanned.Computed, percent(r.Unplanned))
 	share := func(n int64) float64 { return 100 * float64(n) / float64(max(r.Bytes, 1)) }
 	fmt.Fprintf(w, "of the cells' bytes saved: %.1f%%; in the order of the table %.1f%%; no order saves more than %.1f%%\n",
 		share(r.Saved), share(r.FileOrder), share(r.Bound))
