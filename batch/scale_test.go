@@ -115,7 +115,8 @@ func onBoth(t *testing.T, test func(t *testing.T, source string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, storetest.PostgresSchema(t)) })
 }
 
-// Two jobs share the workers, one of which joins in the middle and one of which leaves. Nothing is lost.
+// Of two jobs nothing is lost while one worker joins and another one leaves. That jobs share a worker evenly is tested in
+// batch/internal/queue, where subtrees are counted.
 func TestWorkersJoinAndLeave(t *testing.T) {
 	onBoth(t, func(t *testing.T, source string) {
 		const rows = 800
@@ -141,19 +142,8 @@ func TestWorkersJoinAndLeave(t *testing.T) {
 			}
 			return a.RowsDone, b.RowsDone
 		}
-		// The first job may have had all of the worker before the second was seen. From when both have answers they share it.
-		var first, second int
-		for first == 0 || second == 0 {
+		for first, second := 0, 0; first+second < rows/2; first, second = answered() {
 			time.Sleep(10 * time.Millisecond)
-			first, second = answered()
-		}
-		a, b := first, second
-		for a+b < first+second+rows/2 {
-			time.Sleep(10 * time.Millisecond)
-			a, b = answered()
-		}
-		if a, b = a-first, b-second; min(a, b) < rows/8 {
-			t.Errorf("one job got %d answers while the other got %d", a, b)
 		}
 		defer worker("b")()
 		stopA()
