@@ -96,8 +96,8 @@ func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error
 	if err != nil {
 		return r, err
 	}
-	unplanned, _, wholeRows, err := p.count(ctx, tokenize, t.Rows, p.rowPrompts())
-	if err != nil || counted == 0 {
+	unplanned, rowsCounted, wholeRows, err := p.count(ctx, tokenize, t.Rows, p.rowPrompts())
+	if err != nil || counted == 0 || rowsCounted == 0 {
 		return r, err
 	}
 	r.Planned, r.Unplanned, r.Counted, r.Exact = planned, unplanned, counted, whole && wholeRows

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,5 +340,28 @@ func TestRunCountsWhatWasInFlight(t *testing.T) {
 	job, _, err := jobs.Run(t.Context(), "orders", opened(t, path), batch.Task{}, o)
 	if !errors.Is(err, batch.ErrPaused) || err.Error() != "the job is paused after 1 of 2 rows: by hand" || job.RowsDone != 1 {
 		t.Errorf("%v, %d rows done", err, job.RowsDone)
+	}
+}
+
+// A tokenizer that fails, whenever it does, leaves the estimate of both orders.
+func TestReportWithoutTheTokenizer(t *testing.T) {
+	tab := opened(t, written(t, "orders.csv", orders(30)))
+	estimate, err := batch.Preview(t.Context(), tab, batch.Task{}, batch.AddOptions{})
+	if err != nil || estimate.Planned.Prompt == 0 || estimate.Unplanned.Prompt == 0 {
+		t.Fatalf("%+v, %v", estimate, err)
+	}
+	for _, fails := range []int32{1, 31} { // among the prompts of the plan, and among those of the rows
+		var asked atomic.Int32
+		report, err := batch.Preview(t.Context(), tab, batch.Task{}, batch.AddOptions{
+			Tokenize: func(context.Context, []engines.Message) ([]int32, error) {
+				if asked.Add(1) == fails {
+					return nil, errors.New("away")
+				}
+				return []int32{1, 2, 3}, nil
+			},
+		})
+		if err != nil || report != estimate {
+			t.Errorf("%+v, %v, want %+v", report, err, estimate)
+		}
 	}
 }
