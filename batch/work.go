@@ -97,6 +97,9 @@ type subtree struct {
 // maxGiven is how often a subtree is given up although an engine is well, before its requests are taken to be the cause.
 const maxGiven = 3
 
+// maxDispatchers bounds the jobs of which a worker keeps what it has learned.
+const maxDispatchers = 64
+
 // jobWorker answers the subtrees of one job.
 type jobWorker struct {
 	spec       *spec
@@ -139,6 +142,9 @@ func (w *worker) of(ctx context.Context, job *queue.Job) (*jobWorker, error) {
 		x = &jobWorker{spec: s}
 		if x.dispatcher, err = dispatch.New(w.config(s, 0)); err != nil {
 			return nil, err
+		}
+		if len(w.dispatchers) >= maxDispatchers { // of the oldest job, which has probably ended; else it learns again
+			delete(w.dispatchers, slices.Min(slices.Collect(maps.Keys(w.dispatchers))))
 		}
 		w.dispatchers[job.ID] = x
 	}
