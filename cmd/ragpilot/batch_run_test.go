@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -32,18 +31,6 @@ func chatServer(t *testing.T, answer string) (url string, asked *atomic.Int64) {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, asked
-}
-
-// runBoth executes the command in process and returns both outputs.
-func runBoth(t *testing.T, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	var out, problems bytes.Buffer
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(&problems)
-	err = root.ExecuteContext(t.Context())
-	return out.String(), problems.String(), err
 }
 
 const someOrders = "number,city\n1,Lima\n2,Oslo\n3,Lima\n3,Lima\n"

@@ -38,13 +38,20 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 // run executes the command in process.
 func run(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
-	var out bytes.Buffer
+	stdout, _, err = runBoth(t, args...)
+	return stdout, err
+}
+
+// runBoth executes the command in process and returns both outputs.
+func runBoth(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, problems bytes.Buffer
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(&out)
-	root.SetErr(io.Discard)
+	root.SetErr(&problems)
 	err = root.ExecuteContext(t.Context())
-	return out.String(), err
+	return out.String(), problems.String(), err
 }
 
 func write(t *testing.T, name, text string) string {

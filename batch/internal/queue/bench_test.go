@@ -13,7 +13,7 @@ import (
 func BenchmarkLoad(b *testing.B) {
 	for name, dsn := range map[string]func(b *testing.B) string{
 		"sqlite":   func(b *testing.B) string { return filepath.Join(b.TempDir(), "jobs.db") },
-		"postgres": func(b *testing.B) string { return postgresDSN(b, storetest.Postgres(b)) },
+		"postgres": func(b *testing.B) string { return storetest.PostgresSchema(b) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			q := open(b, dsn(b))

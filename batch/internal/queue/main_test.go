@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
@@ -42,39 +39,10 @@ func TestMain(m *testing.M) {
 // patience bounds what should not take long; what takes longer hangs.
 const patience = time.Minute
 
-var schemas atomic.Int64
-
 // onBoth runs a test on an empty SQLite file and on an empty schema of PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, dsn string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "jobs.db")) })
-	t.Run("postgres", func(t *testing.T) { test(t, postgresDSN(t, storetest.Postgres(t))) })
-}
-
-// postgresDSN returns a DSN with a schema of its own.
-func postgresDSN(t testing.TB, dsn string) string {
-	t.Helper()
-	schema := fmt.Sprintf("batch_%d_%d", os.Getpid(), schemas.Add(1))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+schema+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-	})
-	at, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	params := at.Query()
-	params.Set("search_path", schema)
-	at.RawQuery = params.Encode()
-	return at.String()
+	t.Run("postgres", func(t *testing.T) { test(t, storetest.PostgresSchema(t)) })
 }
 
 // open opens a queue whose processes count as dead after five seconds.

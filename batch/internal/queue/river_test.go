@@ -90,7 +90,7 @@ func TestForeignFile(t *testing.T) {
 // Another application's River tables do no harm in a schema of their own, and are refused in ours.
 func TestForeignRiver(t *testing.T) {
 	base := storetest.Postgres(t)
-	dsn := postgresDSN(t, base)
+	dsn := storetest.Schema(t, base)
 	at, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestForeignRiver(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "river_job") || !strings.Contains(err.Error(), "search_path") {
 		t.Errorf("River's tables of another application: %v", err)
 	}
-	own := open(t, postgresDSN(t, base)) // another schema of the same database
+	own := open(t, storetest.Schema(t, base)) // another schema of the same database
 	e := newEngine()
 	job := create(t, own, "own", requests(2, 5))
 	work(t, own, queue.WorkerOptions{Do: e.do})

@@ -135,7 +135,7 @@ func (s *postgresServer) restart(t *testing.T) {
 // and work goes on by itself.
 func TestServerKilled(t *testing.T) {
 	s := startPostgres(t)
-	dsn := postgresDSN(t, s.dsn())
+	dsn := storetest.Schema(t, s.dsn())
 	q, e := open(t, dsn), newEngine()
 	job := create(t, q, "server", requests(80, 25))
 	var mu sync.Mutex
@@ -195,7 +195,7 @@ func TestServerKilled(t *testing.T) {
 func TestSynchronousCommit(t *testing.T) {
 	dsn := storetest.Postgres(t)
 	for params, want := range map[string]string{"": "on", "&synchronous_commit=off": "on", "&synchronous_commit=local": "local"} {
-		q := open(t, postgresDSN(t, dsn)+params)
+		q := open(t, storetest.Schema(t, dsn)+params)
 		if got, err := queue.QueryText(t.Context(), q, "SHOW synchronous_commit"); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%q: synchronous_commit is %v, %v, want %s", params, got, err, want)
 		}
@@ -288,7 +288,7 @@ func (r *relay) cut(down bool) {
 
 // The network to the server is cut again and again, in the middle of statements and commits.
 func TestNetworkCut(t *testing.T) {
-	dsn := postgresDSN(t, storetest.Postgres(t))
+	dsn := storetest.PostgresSchema(t)
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,12 @@ var schemas atomic.Int64
 // PostgresSchema returns a DSN like that of [Postgres] with a schema of its own, which is dropped when the test ends.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
-	dsn := Postgres(t)
+	return Schema(t, Postgres(t))
+}
+
+// Schema is PostgresSchema for the server of another DSN.
+func Schema(t testing.TB, dsn string) string {
+	t.Helper()
 	schema := fmt.Sprintf("test_%d_%d", os.Getpid(), schemas.Add(1))
 	u, err := url.Parse(dsn)
 	if err != nil {
