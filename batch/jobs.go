@@ -208,6 +208,10 @@ func (j *Jobs) Pause(ctx context.Context, job int64, reason string) error {
 // Resume ends a pause.
 func (j *Jobs) Resume(ctx context.Context, job int64) error { return j.queue.Resume(ctx, job) }
 
+// Reopen lets a job that has ended go on: rows that failed are asked again, and those that a cancelled job did not come to are asked.
+// Answers stay, and [Counts] keep what the failed calls have cost.
+func (j *Jobs) Reopen(ctx context.Context, job int64) error { return j.queue.Reopen(ctx, job) }
+
 // Cancel ends a job. Answers that are there stay, and can be written.
 func (j *Jobs) Cancel(ctx context.Context, job int64, reason string) error {
 	return j.queue.Cancel(ctx, job, reason)

@@ -135,12 +135,12 @@ func wrap[T rowWriter](w T, err error) (rowWriter, error) {
 	return w, nil
 }
 
-// Write writes the answers of a job that has ended, for the table that it was made of. Out has every row of the table, once, and the error
-// file those without an answer: rows that failed, and if the job was cancelled those that it did not come to. Of an OpenAI batch file each
+// Write writes the answers that a job has, for the table that it was made of. Out has every row of the table, once, and the error
+// file those without an answer: rows that failed, and those that the job has not come to. Of an OpenAI batch file each
 // row is in one of the two. The files appear when both are complete, that of the errors first.
 func (j *Jobs) Write(ctx context.Context, job Job, t *table.Table, o WriteOptions) (w Written, err error) {
 	o = o.withDefaults()
-	if !job.State.Ended() {
+	if job.State == Loading {
 		return w, fmt.Errorf("job %q is %s: %w", job.Name, job.State, ErrState)
 	}
 	s, err := readSpec(job.spec)

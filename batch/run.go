@@ -16,6 +16,8 @@ type RunOptions struct {
 	Add   AddOptions
 	Work  WorkOptions // Only is set by Run
 	Write WriteOptions
+	// Retry asks again for rows that failed, and goes on with a job that was cancelled ([Jobs.Reopen]).
+	Retry bool
 	// NoWork leaves the requests to workers elsewhere, and waits for them.
 	NoWork bool
 	// Progress is called about once a second; nil: it is not.
@@ -38,10 +40,16 @@ func (j *Jobs) Run(ctx context.Context, name string, t *table.Table, task Task, 
 	if err != nil {
 		return job, Written{}, err
 	}
-	if job.State == Paused {
-		if err := j.Resume(ctx, job.ID); err != nil {
-			return job, Written{}, err
+	switch {
+	case job.State == Paused:
+		err = j.Resume(ctx, job.ID)
+	case o.Retry && job.State.Ended():
+		if err = j.Reopen(ctx, job.ID); err == nil {
+			job, err = j.Job(ctx, job.Name)
 		}
+	}
+	if err != nil {
+		return job, Written{}, err
 	}
 	if !job.State.Ended() {
 		if job, err = j.finish(ctx, job, &o); err != nil {

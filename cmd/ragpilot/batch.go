@@ -14,7 +14,7 @@ import (
 func newBatch() *cobra.Command {
 	return newGroup("batch", "Run whole tables and files through a model",
 		"Batch asks a model for an answer to each row of a table, in an order in which prompts share the longest prefixes.",
-		newBatchRun(), newBatchPlan(), newBatchStatus(), newBatchPause(), newBatchResume(), newBatchCancel(), newBatchWorker())
+		newBatchRun(), newBatchPlan(), newBatchStatus(), newBatchPause(), newBatchResume(), newBatchCancel(), newBatchWrite(), newBatchWorker())
 }
 
 // batchPlanFlags are the flags of batch plan.

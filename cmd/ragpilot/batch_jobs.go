@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/batch"
+	"github.com/ragpilot/ragpilot/batch/table"
 )
 
 // batchLogger reports what workers have to say of databases and engines.
@@ -149,10 +150,70 @@ func newBatchResume() *cobra.Command {
 }
 
 func newBatchCancel() *cobra.Command {
-	return jobCommand("cancel", "End a job", "Cancel ends a job for good. Its answers so far stay in the database.", "cancelled",
+	return jobCommand("cancel", "End a job", "Cancel ends a job. Its answers so far stay in the database: batch write writes them, and batch run --retry goes on.", "cancelled",
 		func(ctx context.Context, jobs *batch.Jobs, job int64) error {
 			return jobs.Cancel(ctx, job, "cancelled by command")
 		})
+}
+
+// batchWriteFlags are the flags of batch write.
+type batchWriteFlags struct {
+	db, query, format string
+	batch.WriteOptions
+}
+
+func newBatchWrite() *cobra.Command {
+	var f batchWriteFlags
+	cmd := &cobra.Command{
+		Use:   "write JOB TABLE",
+		Short: "Write the answers that a job has so far",
+		Long: `Write writes the table of a job with the answers so far, of a job in any state. Rows without one are in the file of --errors, with the
+reason. No request is sent, and the job stays as it is. TABLE is that of batch run.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], args[1]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.db, "db", "", "`FILE|URL` of the database of jobs: SQLite, or PostgreSQL")
+	flags.StringVar(&f.Out, "out", "", "`FILE` for the table with its answers")
+	flags.StringVar(&f.Errors, "errors", "", "`FILE` for rows without an answer; empty: --out with .errors in its name")
+	flags.StringVar(&f.Column, "answer", "answer", "`NAME` of the added column")
+	flags.BoolVar(&f.Overwrite, "overwrite", false, "replace --out and --errors if they exist")
+	flags.StringVar(&f.query, "query", "", "`SQL` that selects the rows from a database")
+	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, parquet, jsonl or openai; empty: by the name of the file")
+	return cmd
+}
+
+func (f *batchWriteFlags) run(cmd *cobra.Command, name, source string) (err error) {
+	ctx := cmd.Context()
+	if err := required(cmd.Flags(), "out"); err != nil {
+		return err
+	}
+	if source == "-" && f.format == "" {
+		return errNoFormat
+	}
+	jobs, err := openJobs(cmd, f.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, jobs.Close()) }()
+	job, err := jobs.Job(ctx, name)
+	if err != nil {
+		return err
+	}
+	t, err := table.Open(ctx, source, table.Options{Format: table.Format(f.format), Query: f.query, Stdin: cmd.InOrStdin()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if err := checkOutputs(t, f.WriteOptions, f.db); err != nil {
+		return err
+	}
+	written, err := jobs.Write(ctx, job, t, f.WriteOptions)
+	if err != nil {
+		return err
+	}
+	printWritten(cmd.OutOrStdout(), f.Out, "", &written)
+	return nil
 }
 
 func newBatchWorker() *cobra.Command {

@@ -25,6 +25,7 @@ type batchRunFlags struct {
 
 	out, errors               string
 	overwrite, dryRun, noWork bool
+	retry                     bool
 	query, format, db, name   string
 	speed                     float64
 }
@@ -57,6 +58,7 @@ input (whose answers are OpenAI batch output), - for the standard input, or the 
 	flags.StringVar(&f.errors, "errors", "", "`FILE` for rows without an answer; empty: --out with .errors in its name")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace --out and --errors if they exist")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the report and stop: no request is sent, nothing is written")
+	flags.BoolVar(&f.retry, "retry", false, "ask again for rows that failed, and go on with a job that was cancelled")
 	flags.BoolVar(&f.noWork, "no-work", false, "send no request: wait for the answers of workers (ragpilot batch worker)")
 	flags.StringVar(&f.query, "query", "", "`SQL` that selects the rows from a database")
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the table: csv, tsv, parquet, jsonl or openai; empty: by the name of the file")
@@ -94,7 +96,7 @@ func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	write := batch.WriteOptions{Out: f.out, Errors: f.errors, Column: f.answer, Overwrite: f.overwrite}
-	if err := f.checkFiles(t, write); err != nil {
+	if err := checkOutputs(t, write, f.db); err != nil {
 		return err
 	}
 	if t.Format == table.OpenAI {
@@ -128,15 +130,15 @@ func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
 	}
 	add.Report = func(r batch.Report) error { return f.report(cmd.ErrOrStderr(), &r) }
 	return f.answers(cmd, t, task, batch.RunOptions{
-		Add: add, Work: work, NoWork: f.noWork, Write: write,
+		Add: add, Work: work, NoWork: f.noWork, Write: write, Retry: f.retry,
 	})
 }
 
-// checkFiles refuses names of files that cannot be written, before a database is made and an engine is opened.
-func (f *batchRunFlags) checkFiles(t *table.Table, write batch.WriteOptions) error {
-	for _, x := range []struct{ flag, path string }{{"out", f.out}, {"errors", f.errors}} {
-		if x.path != "" && sameName(x.path, f.db) {
-			return fmt.Errorf("--db %s: it is the file of --%s", f.db, x.flag)
+// checkOutputs refuses names of files that cannot be written, before a database is made and an engine is opened.
+func checkOutputs(t *table.Table, write batch.WriteOptions, db string) error {
+	for _, x := range []struct{ flag, path string }{{"out", write.Out}, {"errors", write.Errors}} {
+		if x.path != "" && sameName(x.path, db) {
+			return fmt.Errorf("--db %s: it is the file of --%s", db, x.flag)
 		}
 	}
 	return orOverwrite(write.Check(t))
@@ -177,19 +179,23 @@ func (f *batchRunFlags) answers(cmd *cobra.Command, t *table.Table, task batch.T
 	case errors.Is(err, batch.ErrExists):
 		return fmt.Errorf("%w; choose another --name, or another --db", err)
 	case errors.Is(err, batch.ErrState):
-		return fmt.Errorf("%w; another --name asks all rows again", err)
+		return fmt.Errorf("%w; --retry goes on, another --name asks all rows again, batch write writes the answers so far", err)
 	case err != nil:
 		return orOverwrite(err)
 	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s: %s%s\n", f.out, quantity(written.Rows, "row"), f.summary(&job))
-	if written.Errors != "" {
-		fmt.Fprintf(out, "%s: %s without an answer\n", written.Errors, quantity(written.Failed, "row"))
-	}
+	printWritten(cmd.OutOrStdout(), f.out, f.summary(&job), &written)
 	if written.Failed == written.Rows {
 		return fmt.Errorf("no row has an answer; %s says why", written.Errors)
 	}
 	return nil
+}
+
+// printWritten says what is in the files.
+func printWritten(w io.Writer, out, summary string, written *batch.Written) {
+	fmt.Fprintf(w, "%s: %s%s\n", out, quantity(written.Rows, "row"), summary)
+	if written.Errors != "" {
+		fmt.Fprintf(w, "%s: %s without an answer\n", written.Errors, quantity(written.Failed, "row"))
+	}
 }
 
 // check refuses what cannot be before anything is read, and fills in what goes by other flags.

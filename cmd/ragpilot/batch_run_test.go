@@ -192,7 +192,16 @@ func TestBatchRunWithoutAnyAnswer(t *testing.T) {
 
 // A job that was cancelled is over; the error says how to begin again.
 func TestBatchRunOfACancelledJob(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	url, _ := chatServer(t, "yes")
+	var locked atomic.Bool
+	locked.Store(true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if locked.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, url+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
 	defer server.Close()
 	out := filepath.Join(t.TempDir(), "out.csv")
 	args := []string{"batch", "run", write(t, "orders.csv", someOrders), "--engine", server.URL, "--out", out, "--prompt", "Where?"}
@@ -203,9 +212,77 @@ func TestBatchRunOfACancelledJob(t *testing.T) {
 		t.Fatalf("%q, %v", shown, err)
 	}
 	_, _, err := runBoth(t, args...)
-	const want = `job "out.csv" is cancelled (cancelled by command): its state does not allow this; another --name asks all rows again`
+	const want = `job "out.csv" is cancelled (cancelled by command): its state does not allow this; --retry goes on, ` +
+		`another --name asks all rows again, batch write writes the answers so far`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	locked.Store(false)
+	if shown, _, err := runBoth(t, append(args, "--retry")...); err != nil || !strings.Contains(shown, "4 rows") {
+		t.Errorf("%v: %s", err, shown)
+	}
+}
+
+// Rows that failed are asked again with --retry, and no others; batch write writes what is there at any time.
+func TestBatchRetryAndWrite(t *testing.T) {
+	var asked atomic.Int64
+	var refuse atomic.Bool
+	refuse.Store(true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "Lima") {
+			asked.Add(1)
+		}
+		if refuse.Load() && strings.Contains(string(body), "Oslo") {
+			http.Error(w, `{"error":{"message":"not that town"}}`, http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	out, source := filepath.Join(dir, "out.csv"), write(t, "orders.csv", someOrders)
+	args := []string{
+		"batch", "run", source, "--engine", server.URL, "--out", out, "--prompt", "Is it near the sea?\n{{*}}",
+		"--api-key", "k", "--overwrite",
+	}
+	if shown, _, err := runBoth(t, args...); err != nil || !strings.Contains(shown, "1 row without an answer") || asked.Load() != 2 {
+		t.Fatalf("%v, %d requests: %s", err, asked.Load(), shown)
+	}
+	refuse.Store(false)
+	if shown, _, err := runBoth(t, args...); err != nil || !strings.Contains(shown, "1 row without an answer") || asked.Load() != 2 {
+		t.Errorf("without --retry: %v, %d requests: %s", err, asked.Load(), shown)
+	}
+	if shown, _, err := runBoth(t, append(args, "--retry")...); err != nil || strings.Contains(shown, "without") || asked.Load() != 2 {
+		t.Errorf("with --retry: %v, %d requests: %s", err, asked.Load(), shown)
+	}
+	some, db := filepath.Join(dir, "some.csv"), out+".jobs.db"
+	for _, c := range []struct {
+		args []string
+		want string // of the output, or of the error
+	}{
+		{[]string{"out.csv", source, "--db", db, "--out", some}, some + ": 4 rows\n"},
+		{[]string{"out.csv", source, "--db", db, "--out", some}, "--overwrite replaces it"},
+		{[]string{"out.csv", out, "--db", db, "--out", some, "--overwrite", "--answer", "again"}, "was made of another table"},
+		{[]string{"out.csv", source, "--db", db, "--out", db}, "it is the file of --out"},
+		{[]string{"out.csv", source, "--db", db}, "--out is required"},
+		{[]string{"out.csv", source, "--out", some}, "--db is required"},
+		{[]string{"out.csv", "-", "--db", db, "--out", some}, "--format is required"},
+		{[]string{"absent", source, "--db", db, "--out", some}, `"absent": no such batch job`},
+	} {
+		shown, _, err := runBoth(t, append([]string{"batch", "write"}, c.args...)...)
+		if err != nil {
+			shown = err.Error()
+		}
+		if !strings.Contains(shown, c.want) {
+			t.Errorf("%v: %q is not in %q", c.args, c.want, shown)
+		}
+	}
+	first, err := os.ReadFile(out)
+	second, err2 := os.ReadFile(some)
+	if err != nil || err2 != nil || string(first) != string(second) {
+		t.Errorf("%q and %q, %v, %v", first, second, err, err2)
 	}
 }
 

@@ -67,7 +67,7 @@ as the first arm is computed.`, func(cmd *cobra.Command) error {
 	flags.StringVar(&f.capacity, "capacity", "unlimited", "cache of each simulated replica: `TOKENS`, or a share of the trace such as 20%")
 	f.servers.register(flags)
 	flags.StringVar(&f.real.model, "model", "", "`MODEL` to ask real replicas for")
-	flags.StringVar(&f.real.apiKey, "api-key", "", "`KEY` for real replicas")
+	flags.StringVar(&f.real.apiKey, "api-key", "", "`KEY` for real replicas; RAGPILOT_API_KEY is safer")
 	flags.StringVar(&f.real.requestID, "request-id", "all", "how real replicas are told a request's ID: `all|header|none`")
 	flags.IntVar(&f.real.maxTokens, "max-tokens", 16, "length of answers in `TOKENS` (simulated: as recorded, unless given)")
 	flags.IntVar(&f.router.Window, "window", 0, "`N` requests over which the router balances prefill (0: 500)")

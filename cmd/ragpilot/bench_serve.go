@@ -50,7 +50,7 @@ func newBenchServe() *cobra.Command {
 	flags.StringVar(&f.base, "base", "", "base `URL` of the server to load")
 	flags.StringVar(&f.against, "against", "", "base `URL` of a second server to compare with")
 	flags.StringVar(&f.path, "path", "/chat/completions", "`PATH` below the base URL")
-	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` to send as bearer token")
+	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` to send as bearer token; RAGPILOT_API_KEY is safer")
 	flags.Float64Var(&f.rate, "rate", 0, "`N` requests due in a second, whatever becomes of those before")
 	flags.StringVar(&f.arrivals, "arrivals", "constant", "times between requests at a --rate: `constant|poisson`")
 	flags.IntVar(&f.clients, "clients", 0, "`N` clients, each of which sends a request when it has its last answer")

@@ -30,7 +30,7 @@ type engineFlags struct {
 func (f *engineFlags) register(flags *pflag.FlagSet, maxTokens int) {
 	flags.StringVar(&f.engine, "engine", "sim", "`sim|URL`: the simulator, or the base URL of an OpenAI-compatible engine")
 	flags.StringVar(&f.model, "model", "", "`MODEL` to ask a real engine for")
-	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine")
+	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for a real engine; RAGPILOT_API_KEY is safer")
 	flags.StringVar(&f.requestID, "request-id", "all",
 		"how a real engine is told the request's ID: `all|header|none`; hosted services may refuse unknown members of the body and want header")
 	flags.IntVar(&f.maxTokens, "max-tokens", maxTokens, "length of a real engine's answers in `TOKENS`")

@@ -81,6 +81,33 @@ func (q *Queue) Resume(ctx context.Context, job int64) error {
 	return q.move(ctx, job, Running, "", Paused, Running)
 }
 
+// Reopen lets a job that has ended go on: what failed is forgotten and done again, and what was not done is done. Answers stay, and so do
+// the tokens and attempts that failures have cost.
+func (q *Queue) Reopen(ctx context.Context, job int64) error {
+	if err := ignoreNotFound(q.client.QueueResume(ctx, queueName(job), nil)); err != nil {
+		return err
+	}
+	err := q.transaction(ctx, func(tx execer) error {
+		if err := q.moveIn(ctx, tx, job, Running, "", Finished, Cancelled, Failed); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			"DELETE FROM batch_answer WHERE job = $1 AND (failure_code <> '' OR LENGTH(failure_message) > 0 OR failure_status <> 0)",
+			"UPDATE batch_progress SET failed = 0, rows_failed = 0 WHERE job = $1",
+			"DELETE FROM batch_death WHERE job = $1",
+		} {
+			if _, err := tx.ExecContext(ctx, statement, job); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return q.complete(ctx, job) // workers do so as well
+}
+
 // Cancel ends a job. Requests in flight end and are stored; the rest is not done.
 func (q *Queue) Cancel(ctx context.Context, job int64, reason string) error {
 	return q.end(ctx, job, Cancelled, reason)
@@ -144,12 +171,17 @@ func (q *Queue) remove(ctx context.Context, job int64) error {
 
 // move changes the state of a job that is in one of the states from.
 func (q *Queue) move(ctx context.Context, job int64, to State, reason string, from ...State) error {
+	return q.moveIn(ctx, q.write, job, to, reason, from...)
+}
+
+// moveIn is move in a transaction.
+func (q *Queue) moveIn(ctx context.Context, tx execer, job int64, to State, reason string, from ...State) error {
 	ended := int64(0)
 	if to.Ended() {
 		ended = time.Now().UnixMilli()
 	}
 	from = append(from, from[0], from[0]) // three at least
-	result, err := q.write.ExecContext(ctx, "UPDATE batch_job SET state = $1, reason = $2, ended = $3 WHERE id = $4 AND state IN ($5, $6, $7)",
+	result, err := tx.ExecContext(ctx, "UPDATE batch_job SET state = $1, reason = $2, ended = $3 WHERE id = $4 AND state IN ($5, $6, $7)",
 		to, []byte(reason), ended, job, from[0], from[1], from[2])
 	if err != nil {
 		return err

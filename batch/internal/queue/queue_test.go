@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,73 @@ func TestPauseResumeCancel(t *testing.T) {
 		if len(first) != 2 {
 			t.Errorf("after Resume the calls were of subtrees %v, want two", first)
 		}
+	})
+}
+
+// A job that is reopened does again what has failed, and nothing else; a cancelled one goes on.
+func TestReopen(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "reopen", requests(10, 20))
+		if err := q.Reopen(t.Context(), job.ID); !errors.Is(err, queue.ErrState) {
+			t.Errorf("a running job is reopened: %v", err)
+		}
+		var stops atomic.Bool // the engine refuses every third request
+		stops.Store(true)
+		work(t, q, queue.WorkerOptions{Lanes: 2, Do: func(ctx context.Context, s queue.Subtree) error {
+			for i := range s.Requests {
+				r := &s.Requests[i]
+				a := e.answer(&s, r)
+				if stops.Load() && r.Seq%3 == 0 {
+					a = queue.Answer{Seq: r.Seq, Attempts: 1, Failure: queue.Failure{Code: "refused", Status: 400}}
+				}
+				if err := s.Store(ctx, a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		job = wait(t, q, job)
+		before, err := q.Progress(t.Context(), job.ID)
+		if err != nil || before.Failed != 67 || before.Done != 133 {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		stops.Store(false)
+		if err := q.Reopen(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		job = wait(t, q, job)
+		for a, err := range q.Answers(t.Context(), job.ID) {
+			if err != nil || a.Failure != (queue.Failure{}) || a.Text != answerOf(a.Seq).Text {
+				t.Errorf("%+v, %v", a, err)
+			}
+		}
+		after, err := q.Progress(t.Context(), job.ID)
+		if err != nil || after.Failed != 0 || after.RowsFailed != 0 || after.Done != 200 || after.Attempts != before.Attempts+67 {
+			t.Errorf("%+v, then %+v, %v", before, after, err)
+		}
+		for seq := range 200 {
+			want := 1
+			if seq%3 == 0 {
+				want = 2
+			}
+			if n := e.of(job.ID, seq); n != want {
+				t.Errorf("request %d was called %d times, want %d", seq, n, want)
+			}
+		}
+		if err := q.Reopen(t.Context(), job.ID); err != nil { // there is nothing to do
+			t.Fatal(err)
+		}
+		if job = wait(t, q, job); e.count() != 267 {
+			t.Errorf("%d calls, want 267", e.count())
+		}
+
+		idle := create(t, q, "idle", requests(3, 20))
+		err = errors.Join(q.Pause(t.Context(), idle.ID, ""), q.Cancel(t.Context(), idle.ID, ""), q.Reopen(t.Context(), idle.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		complete(t, q, wait(t, q, idle), 60)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Whatever is done to jobs, and however workers come and go, in any order: each request is answered once, a job that is paused or has
-// ended starts nothing, and one that was not cancelled is finished in the end.
+// ended starts nothing until it is reopened, and one that was not cancelled is finished in the end.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	q, round := open(t, filepath.Join(t.TempDir(), "jobs.db")), 0
@@ -22,9 +22,9 @@ func TestStates(t *testing.T) {
 		round++
 		m := &model{t: t, rt: rt, q: q, e: newEngine(), round: round}
 		actions := map[string]func(*rapid.T){
-			"create": m.create, "pause": m.pause, "resume": m.resume, "cancel": m.cancel, "start": m.start, "stop": m.stop,
+			"create": m.create, "pause": m.pause, "resume": m.resume, "cancel": m.cancel, "reopen": m.reopen, "start": m.start, "stop": m.stop,
 		}
-		names := []string{"create", "start", "pause", "resume", "cancel", "stop", "create", "start", "start", "stop"}
+		names := []string{"create", "start", "pause", "resume", "cancel", "reopen", "stop", "create", "start", "start", "reopen"}
 		m.create(rt)
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 4, 10).Draw(rt, "actions") {
 			actions[name](rt)
@@ -82,6 +82,23 @@ func (m *model) resume(rt *rapid.T) {
 
 func (m *model) cancel(rt *rapid.T) {
 	m.move(rt, queue.Cancelled, func(job int64) error { return m.q.Cancel(m.t.Context(), job, "") })
+}
+
+// reopen lets a job that has ended go on, and is refused for one that has not.
+func (m *model) reopen(rt *rapid.T) {
+	i := rapid.IntRange(0, len(m.jobs)-1).Draw(rt, "job")
+	err := m.q.Reopen(m.t.Context(), m.jobs[i].ID)
+	now, found := m.q.Job(m.t.Context(), fmt.Sprint(m.jobs[i].ID))
+	switch {
+	case found != nil:
+		rt.Fatal(found)
+	case err == nil:
+		if m.states[i] = queue.Running; now.State != queue.Running && now.State != queue.Finished {
+			rt.Fatalf("a reopened job is %s", now.State)
+		}
+	case !errors.Is(err, queue.ErrState) || m.states[i] == queue.Cancelled:
+		rt.Fatalf("a job that is %s is not reopened: %v", now.State, err)
+	}
 }
 
 // start starts a worker. It works with an engine that is away now and then, or fails.
