@@ -30,6 +30,7 @@ func llamaServer(t *testing.T) *openai.Engine {
 	host, port, _ := net.SplitHostPort(address)
 	var log bytes.Buffer
 	args := []string{"-m", model, "--host", host, "--port", port, "-c", "4096", "--parallel", "1", "--jinja"}
+	args = append(args, strings.Fields(os.Getenv("RAGPILOT_BATCH_LLAMA_FLAGS"))...)
 	server := exec.CommandContext(context.Background(), program, args...)
 	server.Stdout, server.Stderr, server.WaitDelay = &log, &log, time.Second
 	if err := server.Start(); err != nil {
@@ -62,11 +63,12 @@ func llamaServer(t *testing.T) *openai.Engine {
 }
 
 // A llama-server with one slot computes the prompt tokens that the report says, and fewer than in the order of the table.
-// RAGPILOT_BATCH_TABLE and RAGPILOT_BATCH_MODEL name another table and model than the test's.
+// RAGPILOT_BATCH_TABLE and RAGPILOT_BATCH_MODEL name another table and model than the test's, and RAGPILOT_BATCH_LLAMA_FLAGS are more
+// flags of the server.
 func TestRealLlamaServer(t *testing.T) {
 	path := cmp.Or(os.Getenv("RAGPILOT_BATCH_TABLE"), written(t, "groups.csv", groups(160)))
 	tab := opened(t, path)
-	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?\n{{*}}\nAnswer:", Order: batch.PerRow}}
+	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?", Order: batch.PerRow}}
 
 	engine := llamaServer(t) // one for each order: it keeps prompts
 	start := time.Now()
@@ -110,6 +112,9 @@ func TestRealLlamaServer(t *testing.T) {
 	if off := math.Abs(float64(computed)/float64(report.Planned.Computed) - 1); off > 0.02 {
 		t.Errorf("the prediction is off by %.1f%%", 100*off)
 	}
+	if job.PromptTokens != int64(unplanned.PromptTokens) {
+		t.Errorf("%d prompt tokens, and %d in the order of the table", job.PromptTokens, unplanned.PromptTokens)
+	}
 	if computed >= before {
 		t.Errorf("%d tokens were computed, and %d in the order of the table", computed, before)
 	}
@@ -118,9 +123,9 @@ func TestRealLlamaServer(t *testing.T) {
 // asItStands is the prompt of a row with its cells in the order of the table.
 func asItStands(t *table.Table, row *table.Row) string {
 	var b strings.Builder
-	b.WriteString("Which department handles this?\n")
+	b.WriteString("Which department handles this?\n\n")
 	for i, cell := range row.Cells {
 		b.WriteString(t.Columns[i] + ": " + cell + "\n")
 	}
-	return b.String() + "Answer:"
+	return b.String()
 }

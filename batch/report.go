@@ -58,7 +58,7 @@ const (
 	countAll      = 4000 // requests; of more a sample is counted
 	countedRuns   = 8
 	countAtATime  = 256
-	countWorkers  = 8
+	countWorkers  = 2 // llama-server has five threads for connections, and an idle one keeps its for five seconds
 	bytesPerToken = 4
 )
 

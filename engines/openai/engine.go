@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
@@ -22,6 +23,7 @@ type Engine struct {
 	client    *http.Client
 	ownClient bool
 	served    outbox.Outbox
+	templates atomic.Bool // the server makes tokens of a chat in the form of llama.cpp
 }
 
 var _ engines.Engine = (*Engine)(nil)

@@ -13,12 +13,16 @@ import (
 // TokenizeChat returns the tokens of a chat as the server makes them for an answer: in the form of vLLM, SGLang and the local engine's
 // server, or in that of llama.cpp. A server that has neither is [errors.ErrUnsupported].
 func (e *Engine) TokenizeChat(ctx context.Context, messages []engines.Message) ([]int32, error) {
-	tokens, err := e.tokenize(ctx, map[string]any{"messages": messages, "add_generation_prompt": true})
-	if err == nil && len(tokens) > 0 {
-		return tokens, nil
-	}
-	if errors.Is(err, engines.ErrUnreachable) || ctx.Err() != nil {
-		return nil, err
+	var tokens []int32
+	var err error
+	if !e.templates.Load() {
+		tokens, err = e.tokenize(ctx, map[string]any{"messages": messages, "add_generation_prompt": true})
+		if err == nil && len(tokens) > 0 {
+			return tokens, nil
+		}
+		if errors.Is(err, engines.ErrUnreachable) || ctx.Err() != nil {
+			return nil, err
+		}
 	}
 	var templated struct {
 		Prompt string `json:"prompt"`
@@ -31,6 +35,7 @@ func (e *Engine) TokenizeChat(ctx context.Context, messages []engines.Message) (
 		tokens, err = e.tokenize(ctx, map[string]any{"content": templated.Prompt, "add_special": true, "parse_special": true})
 	}
 	if err == nil && len(tokens) > 0 {
+		e.templates.Store(true)
 		return tokens, nil
 	}
 	if errors.Is(err, engines.ErrUnreachable) || ctx.Err() != nil {
