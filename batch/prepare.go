@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
@@ -84,17 +85,50 @@ func (p *prepared) layOut() (err error) {
 	return nil
 }
 
+// retrievedAtOnce is for how many rows a retriever is asked at a time.
+const retrievedAtOnce = 16
+
 // read keeps the units of all rows.
 func (p *prepared) read(ctx context.Context) error {
+	var rows []*table.Row
 	for row, err := range p.table.Rows(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case p.task.Retrieve == nil:
+			err = p.keep(ctx, row)
+		default:
+			own := row.Clone()
+			if rows = append(rows, &own); len(rows) == retrievedAtOnce {
+				err = p.keep(ctx, rows...)
+				rows = rows[:0]
+			}
+		}
 		if err != nil {
 			return err
 		}
-		units, err := p.units(ctx, row)
-		if err != nil {
-			return fmt.Errorf("%s: %w", row.Place(), err)
+	}
+	return p.keep(ctx, rows...)
+}
+
+// keep makes the units of some rows side by side, and keeps them in the order of the rows.
+func (p *prepared) keep(ctx context.Context, rows ...*table.Row) error {
+	units, errs := make([][]string, len(rows)), make([]error, len(rows))
+	var wait sync.WaitGroup
+	for i, row := range rows {
+		one := func() { units[i], errs[i] = p.units(ctx, row) }
+		if len(rows) == 1 {
+			one()
+			break
 		}
-		if err := p.rows.add(units); err != nil {
+		wait.Go(one)
+	}
+	wait.Wait()
+	for i, row := range rows {
+		if errs[i] != nil {
+			return fmt.Errorf("%s: %w", row.Place(), errs[i])
+		}
+		if err := p.rows.add(units[i]); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -303,6 +304,15 @@ func TestPromptOfARetriever(t *testing.T) {
 	for i, want := range []string{"about chair", "about table"} {
 		if !strings.Contains(prompts[i], want) || strings.Count(prompts[i], "about") != 1 {
 			t.Errorf("row %d: %q, want %q", i, prompts[i], want)
+		}
+	}
+	many := "city,item\n"
+	for i := range 50 {
+		many += fmt.Sprintf("Lima,%d.\n", i)
+	}
+	for i, prompt := range promptsOf(t, many, task) {
+		if want := fmt.Sprintf("about %d.", i); !strings.Contains(prompt, want) {
+			t.Errorf("row %d: %q, want %q", i, prompt, want)
 		}
 	}
 	_, err := arranged(t, "city,item\nLima,chair\nOslo,bad\n", task)

@@ -34,7 +34,8 @@ type Task struct {
 	// Messages and streaming cannot be set, nor what asks for more of an answer than its text, such as tools.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 	// Retrieve returns the blocks of a row, by its cells; nil: blocks come from Prompt.Blocks, or there are none. It is called once for
-	// each row, before the first request is sent. A job that is there is known again by its prompt and its table, not by this function.
+	// each row, before the first request is sent, by up to 16 goroutines at a time. A job that is there is known again by its prompt and
+	// its table, not by this function.
 	Retrieve func(ctx context.Context, cells map[string]string) ([]contextpilot.Block, error) `json:"-"`
 }
 
