@@ -91,12 +91,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("Create: %v", err)
 	}
 	work(t, q, queue.WorkerOptions{Lanes: lanes, Do: e.do})
-	var stuck int
-	eventually(t, "that Store waits", func() bool {
-		stuck = e.count()
-		time.Sleep(700 * time.Millisecond)
-		return stuck > 0 && e.count() == stuck
-	})
+	stuck := stopped(t, e)
 	p, err := q.Progress(t.Context(), job.ID)
 	if err != nil || stuck == 1000 || p.Done > stuck || p.Done < stuck-lanes {
 		t.Errorf("%d calls on a full disk, %+v, %v", stuck, p.Counts, err)
@@ -110,4 +105,15 @@ func TestDiskFull(t *testing.T) {
 	if jobs, err := q.Jobs(t.Context()); err != nil || len(jobs) != 1 {
 		t.Errorf("%+v, %v: the job without space is left", jobs, err)
 	}
+}
+
+// stopped waits until an engine gets no calls any more, because Store waits, and returns how many it got.
+func stopped(t *testing.T, e *engine) (calls int) {
+	t.Helper()
+	eventually(t, "that Store waits", func() bool {
+		calls = e.count()
+		time.Sleep(700 * time.Millisecond)
+		return calls > 0 && e.count() == calls
+	})
+	return calls
 }
