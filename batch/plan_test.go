@@ -1,8 +1,14 @@
 package batch_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +17,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/batch"
 	"github.com/ragpilot/ragpilot/batch/table"
+	"github.com/ragpilot/ragpilot/internal/lab/figures"
 )
 
 func open(t *testing.T, csv string) *table.Table {
@@ -127,5 +134,59 @@ func TestPlanRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c, err, c.want)
 		}
+	}
+}
+
+// BenchmarkPlanFile reads a CSV file of a number and nine columns with 5 to 25,000 values each, plans it and writes the plan. "peak-MB" is
+// the most memory that the process has had so far.
+func BenchmarkPlanFile(b *testing.B) {
+	for _, rows := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "made.csv")
+			writeColumns(b, path, rows, 5, 10, 50, 100, 250, 1000, 5000, 10_000, 25_000)
+			b.ReportAllocs()
+			var saved float64
+			for b.Loop() {
+				p, err := batch.NewPlan(b.Context(), opened(b, path), batch.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := p.Write(io.Discard); err != nil {
+					b.Fatal(err)
+				}
+				saved = float64(p.Totals().Saved) / float64(p.Totals().Bytes)
+				if err := p.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(saved, "saved/byte")
+			if _, peak, err := figures.Memory(os.Getpid()); err == nil {
+				b.ReportMetric(float64(peak)/1e6, "peak-MB")
+			}
+		})
+	}
+}
+
+// writeColumns writes a table of rows with their number and drawn values, so many of each column.
+func writeColumns(b *testing.B, path string, rows int, values ...int) {
+	b.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	out, rnd := bufio.NewWriter(file), rand.New(rand.NewPCG(1, 2))
+	fmt.Fprint(out, "number")
+	for c := range values {
+		fmt.Fprintf(out, ",c%d", c)
+	}
+	for r := range rows {
+		fmt.Fprintf(out, "\n%d", r)
+		for c, n := range values {
+			fmt.Fprintf(out, ",value %d of column %d", rnd.IntN(n), c)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		b.Fatal(err)
 	}
 }
