@@ -150,7 +150,8 @@ func newBatchResume() *cobra.Command {
 }
 
 func newBatchCancel() *cobra.Command {
-	return jobCommand("cancel", "End a job", "Cancel ends a job. Its answers so far stay in the database: batch write writes them, and batch run --retry goes on.", "cancelled",
+	return jobCommand("cancel", "End a job",
+		"Cancel ends a job. Its answers so far stay in the database: batch write writes them, and batch run --retry goes on.", "cancelled",
 		func(ctx context.Context, jobs *batch.Jobs, job int64) error {
 			return jobs.Cancel(ctx, job, "cancelled by command")
 		})
@@ -167,8 +168,8 @@ func newBatchWrite() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write JOB TABLE",
 		Short: "Write the answers that a job has so far",
-		Long: `Write writes the table of a job with the answers so far, of a job in any state. Rows without one are in the file of --errors, with the
-reason. No request is sent, and the job stays as it is. TABLE is that of batch run.`,
+		Long: `Write writes the table of a job with the answers so far, of a job in any state. Rows without one are in the file of --errors,
+with the reason. No request is sent, and the job stays as it is. TABLE is that of batch run.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], args[1]) },
 	}

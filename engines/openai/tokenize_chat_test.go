@@ -29,7 +29,8 @@ func TestTokenizeChat(t *testing.T) {
 				}
 				return http.StatusNotFound, ""
 			},
-			[]string{"/tokenize", "/tokenize"}, nil,
+			[]string{"/tokenize", "/tokenize"},
+			nil,
 		},
 		"llama.cpp": {
 			func(path string, body gjson.Result) (int, string) {
@@ -43,11 +44,13 @@ func TestTokenizeChat(t *testing.T) {
 				}
 				return http.StatusNotFound, ""
 			},
-			[]string{"/tokenize", "/apply-template", "/tokenize", "/apply-template", "/tokenize"}, nil,
+			[]string{"/tokenize", "/apply-template", "/tokenize", "/apply-template", "/tokenize"},
+			nil,
 		},
 		"neither": {
 			func(string, gjson.Result) (int, string) { return http.StatusNotFound, "" },
-			[]string{"/tokenize", "/apply-template", "/tokenize", "/apply-template"}, errors.ErrUnsupported,
+			[]string{"/tokenize", "/apply-template", "/tokenize", "/apply-template"},
+			errors.ErrUnsupported,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
