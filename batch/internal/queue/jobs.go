@@ -91,6 +91,11 @@ func (q *Queue) Reopen(ctx context.Context, job int64) error {
 		if err := q.moveIn(ctx, tx, job, Running, "", Finished, Cancelled, Failed); err != nil {
 			return err
 		}
+		if q.dialect.lockSums != "" {
+			if _, err := tx.ExecContext(ctx, q.dialect.lockSums); err != nil {
+				return err
+			}
+		}
 		for _, statement := range []string{
 			"DELETE FROM batch_answer WHERE job = $1 AND (failure_code <> '' OR LENGTH(failure_message) > 0 OR failure_status <> 0)",
 			"UPDATE batch_progress SET failed = 0, rows_failed = 0 WHERE job = $1",

@@ -205,6 +205,46 @@ func TestReopen(t *testing.T) {
 	})
 }
 
+// Failures that are stored while a job is reopened are forgotten or counted, never one without the other.
+func TestReopenWhileStored(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q := open(t, dsn)
+		for round := range 30 {
+			job := create(t, q, fmt.Sprint("round ", round), requests(1, 40))
+			if err := q.Cancel(t.Context(), job.ID, ""); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for w := range 4 {
+				wg.Go(func() {
+					for seq := w; seq < 40; seq += 4 {
+						a := queue.Answer{Seq: seq, Failure: queue.Failure{Code: "late"}}
+						if err := queue.StoreAs(q, fmt.Sprint("process ", seq), job.ID, 1, a); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			for range 5 {
+				if err := errors.Join(q.Reopen(t.Context(), job.ID), q.Cancel(t.Context(), job.ID, "")); err != nil {
+					t.Error(err)
+				}
+			}
+			wg.Wait()
+			failed := 0
+			for _, err := range q.Answers(t.Context(), job.ID) {
+				if failed++; err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := q.Progress(t.Context(), job.ID)
+			if err != nil || p.Failed != failed || p.Done != 0 {
+				t.Fatalf("%d failures are stored, %+v are counted, %v", failed, p.Counts, err)
+			}
+		}
+	})
+}
+
 // A job whose loading fails leaves nothing, and its name is free.
 func TestLoadFails(t *testing.T) {
 	onBoth(t, func(t *testing.T, dsn string) {

@@ -71,6 +71,9 @@ type dialect struct {
 	lastTaker string
 	// lock is a statement that makes transactions which change the tables' definitions run one after the other; empty: they do.
 	lock string
+	// lockSums keeps answers from being counted until a transaction ends, so that it sees those that are, and no others; empty: transactions
+	// that write run one after the other.
+	lockSums string
 	// foreign finds a table of another application, in a place that has none of ours. advice says what to do then.
 	foreign, advice string
 }
@@ -87,6 +90,7 @@ var postgresDialect = dialect{
 	words:     strings.NewReplacer("{ID}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{BYTES}", "BYTEA", "{CLUSTERED}", ""),
 	lastTaker: "attempted_by[cardinality(attempted_by)]",
 	lock:      "SELECT pg_advisory_xact_lock(7020113907311245)",
+	lockSums:  "LOCK TABLE batch_progress IN SHARE ROW EXCLUSIVE MODE",
 	// Other tables do no harm. But one leader looks after all of River's jobs in a schema, and discards those that it does not know.
 	foreign: "SELECT 'river_job' WHERE to_regclass('river_job') IS NOT NULL AND to_regclass('batch_job') IS NULL",
 	advice:  "set another search_path, or none",
