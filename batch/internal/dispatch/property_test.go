@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -83,6 +84,33 @@ func TestOnce(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A context that ends while a run ends is seen by the run, or comes too late: it is no data race.
+func TestInterruptedAtItsEnd(t *testing.T) {
+	f := &fake{script: func(_ context.Context, req engines.Request, _ int, _ func()) (engines.Response, error) {
+		return answer(req), nil
+	}}
+	d := newDispatcher(t, dispatch.Config{}, f)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 500 {
+				ctx, cancel := context.WithCancel(t.Context())
+				s := newStore(t)
+				ended := make(chan error, 1)
+				go func() { ended <- d.Run(ctx, numbered(1), s.add) }()
+				for s.len() == 0 {
+					runtime.Gosched()
+				}
+				cancel()
+				if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // TestLearnsConcurrency: an engine that works on capacity calls at a time, and queues the others, gets neither far fewer nor far more.

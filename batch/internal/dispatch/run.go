@@ -101,6 +101,9 @@ func (d *Dispatcher) interrupt(r *run, cause error) {
 
 // stop keeps a run from sending more calls; the first reason counts.
 func (d *Dispatcher) stop(r *run, err error) {
+	if r.replica == nil {
+		return // it has ended, and Run reads its error
+	}
 	if r.err == nil {
 		r.err = err
 	}
