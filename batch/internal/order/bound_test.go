@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestCloseToTheBound compares what plans compute with a bound that no plan is below (testdata/bound.py). RAGPILOT_ORDER_TABLES names a
 // folder that the tables are written to, to find the bound again.
 func TestCloseToTheBound(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const n = 100
 	effort := 20_000 * n
 	if os.Getenv("RAGPILOT_ORDER_GGR") != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // ggr is greedy group recursion (Liu et al., MLSys'25): the value with the largest squared length times repetitions goes first in its
@@ -222,6 +223,7 @@ var families = []family{
 // TestAheadOfGreedyGroupRecursion compares plans with both settings of the published benchmark's algorithm, which sees values, in both
 // forms of prompts.
 func TestAheadOfGreedyGroupRecursion(t *testing.T) {
+	testkit.NotUnderRace(t)
 	sizes := []int{20, 100, 400}
 	if os.Getenv("RAGPILOT_ORDER_GGR") != "" {
 		sizes = []int{5, 10, 20, 50, 100, 200, 500, 1000, 3000}

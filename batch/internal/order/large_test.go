@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // synthetic draws a table with columns of several kinds, and repeats some rows.
@@ -75,6 +76,7 @@ func TestLargeTablesArePlannedInParts(t *testing.T) {
 }
 
 func TestPartsLoseLittle(t *testing.T) {
+	testkit.NotUnderRace(t)
 	s := synthetic(2)
 	var saved []int64
 	for _, memory := range []int{0, 1} {
