@@ -113,7 +113,7 @@ func TestPauseResumeCancel(t *testing.T) {
 		if err := q.Resume(t.Context(), job.ID); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "calls after Resume", func() bool { return e.count() > calls+10 })
+		eventually(t, "calls after Resume", func() bool { return e.count() > calls+20 })
 		if err := q.Cancel(t.Context(), job.ID, "enough"); err != nil {
 			t.Fatal(err)
 		}
