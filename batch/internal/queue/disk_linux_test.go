@@ -11,54 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 )
-
-// smallDisk mounts a file system of 16 MiB and returns its folder.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "ragpilot-disk") // the server of PostgreSQL may not enter the folders of tests
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=16m,mode=0777"); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
-	return folder
-}
-
-// fill leaves no space in a file system. free makes room again.
-func fill(t *testing.T, folder string) (free func()) {
-	t.Helper()
-	path := filepath.Join(folder, "filler")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = file.Write(make([]byte, 4096))
-	}
-	if closed := file.Close(); !errors.Is(err, syscall.ENOSPC) || closed != nil {
-		t.Fatal(err, closed)
-	}
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // A disk that is full in the middle of a job loses and repeats nothing.
 func TestRealDiskFull(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
-		folder := smallDisk(t)
+		folder := testkit.SmallDisk(t, 16)
 		fullInTheMiddle(t, folder, filepath.Join(folder, "jobs.db"))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		s := startPostgres(t)
-		folder := smallDisk(t)
+		folder := testkit.SmallDisk(t, 16)
 		space := filepath.Join(folder, "space")
 		if err := os.Mkdir(space, 0o700); err != nil {
 			t.Fatal(err)
@@ -108,7 +73,7 @@ func fullInTheMiddle(t *testing.T, folder, dsn string) {
 	job := create(t, q, "full", requests(all/25, 25))
 	work(t, q, queue.WorkerOptions{Lanes: lanes, Do: e.do})
 	eventually(t, "answers", func() bool { return e.count() > all/20 })
-	free := fill(t, folder)
+	free := testkit.FillDisk(t, folder)
 	stuck := stopped(t, e)
 	if stuck == all {
 		t.Error("all was answered on a full disk")

@@ -2,7 +2,6 @@ package memories_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,53 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
 	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
-
-// smallDisk mounts a disk of some MiB.
-func smallDisk(t *testing.T, mib int) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=700", mib)); err != nil {
-		t.Skipf("not run: a small disk cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fillDisk writes until nothing more fits, as another program may.
-func fillDisk(t *testing.T, dir string) (free func()) {
-	t.Helper()
-	path := filepath.Join(dir, "of another program")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for size := 1 << 20; size > 0; size /= 2 {
-		for err = nil; err == nil; {
-			_, err = f.Write(make([]byte, size))
-		}
-		if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // served is a folder behind Mem0's API.
 type served struct {
@@ -151,7 +109,7 @@ func TestFullDisk(t *testing.T) {
 			if testing.Short() && c.mib > 10 {
 				t.Skip("fills a large disk")
 			}
-			dir := smallDisk(t, c.mib)
+			dir := testkit.SmallDisk(t, c.mib)
 			s := serveFolder(t, dir)
 			for _, tenant := range []string{"b", "c"} {
 				for i := range 5 {
@@ -161,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 			s.fill(t, "a", c.words)
-			free := fillDisk(t, dir)
+			free := testkit.FillDisk(t, dir)
 			ids := s.kept(t, "a")
 			for _, tenant := range []string{"a", "b", "new"} {
 				if status, text := s.add(t, tenant, 1_000_000, 1); status != http.StatusInsufficientStorage {
@@ -206,7 +164,7 @@ func TestFullDisk(t *testing.T) {
 
 // A server that starts where even the reserve does not fit reads, deletes with what there is, and adds when there is room.
 func TestStartWithoutRoomForTheReserve(t *testing.T) {
-	dir := smallDisk(t, 16)
+	dir := testkit.SmallDisk(t, 16)
 	s := serveFolder(t, dir)
 	for i := range 4 {
 		if status, text := s.add(t, "a", i, 10); status != http.StatusOK {
@@ -219,7 +177,7 @@ func TestStartWithoutRoomForTheReserve(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "reserve"), 2<<20); err != nil {
 		t.Fatal(err)
 	}
-	free := fillDisk(t, dir)
+	free := testkit.FillDisk(t, dir)
 	s = serveFolder(t, dir)
 	ids := s.kept(t, "a")
 	if status, text := s.add(t, "a", 4, 1); len(ids) != 4 || status != http.StatusInsufficientStorage || !strings.Contains(text, "full") {
