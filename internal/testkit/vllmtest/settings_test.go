@@ -22,6 +22,7 @@ const (
 	envCut      = "RAGPILOT_VLLM_CUT"      // tokens that blocks of the trace are cut to, 110 if empty
 	envPaired   = "RAGPILOT_VLLM_PAIRED"   // "1": arms send in turn, though the cache has not room for all of them
 	envThreads  = "RAGPILOT_VLLM_THREADS"  // threads of the timed server
+	envTable    = "RAGPILOT_VLLM_TABLE"    // table for batch, one that is made if empty
 )
 
 // needs returns the program and the model that a test runs, or skips it.
