@@ -112,7 +112,7 @@ func TestHeldUntilTheOtherEnds(t *testing.T) {
 		status int  // of the first one
 		begins bool // its answer begins before it ends, which bounds the wait: by milliseconds here
 	}{
-		"answered":   {func(a answer) { a.Write([]byte("{}")) }, 200, false},
+		"answered":   {func(a answer) { fmt.Fprint(a, "{}") }, 200, false},
 		"streamed":   {ends, 200, true},
 		"refused":    {func(a answer) { a.WriteHeader(http.StatusInternalServerError) }, http.StatusInternalServerError, false},
 		"breaks off": {func(a answer) { a.piece("a"); panic(http.ErrAbortHandler) }, 200, true},
@@ -133,7 +133,7 @@ func TestHeldUntilTheOtherEnds(t *testing.T) {
 					want(t, first, c.status)
 				}
 				s := h.gate.Stats()
-				if s.Held != 1 || s.Served != 1 && !(c.begins && s.Late == 1) || s.Waiting != 0 {
+				if ended := s.Served == 1 || c.begins && s.Late == 1; s.Held != 1 || !ended || s.Waiting != 0 {
 					t.Errorf("%+v", s)
 				}
 			})
