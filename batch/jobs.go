@@ -94,7 +94,10 @@ func (j *Jobs) Close() error { return j.queue.Close() }
 // AddOptions configure [Jobs.Add]; the zero AddOptions are the usual ones.
 type AddOptions struct {
 	Tokenize Tokenize // counts the tokens of the report; nil: they are estimated
-	TempDir  string   // for temporary files of the size of the table; empty: the system's
+	// BlockSize is how many tokens a block of the engine's cache has. Only whole blocks are reused, which the report takes into account
+	// where it counts tokens. Less than 1: each token is reused by itself.
+	BlockSize int
+	TempDir   string // for temporary files of the size of the table; empty: the system's
 	// Report is called before the job is stored; an error of it ends Add. nil: it is not called.
 	Report func(Report) error
 }
@@ -129,7 +132,7 @@ func (j *Jobs) add(ctx context.Context, name string, p *prepared, o AddOptions) 
 		return Job{}, err
 	}
 	if o.Report != nil {
-		report, err := p.report(ctx, o.Tokenize)
+		report, err := p.report(ctx, &o)
 		if err == nil {
 			err = o.Report(report)
 		}
@@ -152,7 +155,7 @@ func Preview(ctx context.Context, t *table.Table, task Task, o AddOptions) (Repo
 	}
 	var report Report
 	if err = p.arrange(ctx, o.TempDir); err == nil {
-		report, err = p.report(ctx, o.Tokenize)
+		report, err = p.report(ctx, &o)
 	}
 	return report, errors.Join(err, p.Close())
 }

@@ -277,10 +277,11 @@ func TestSubtreesOfAJob(t *testing.T) {
 	}
 }
 
-// known counts the tokens that a prompt has in common with the beginning of any earlier prompt.
+// known counts the tokens that a prompt has in common with the beginning of any earlier prompt, in whole blocks.
 func TestKnownTokens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		prompts := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]int32{0, 1, 256, 1 << 16, 1 << 24, -1}), 1, 12), 1, 30).Draw(r, "prompts")
+		block := rapid.IntRange(1, 4).Draw(r, "block")
 		seen := map[xxh3.Uint128]struct{}{}
 		for i, prompt := range prompts {
 			want := 0
@@ -291,8 +292,8 @@ func TestKnownTokens(t *testing.T) {
 				}
 				want = max(want, n)
 			}
-			want = min(want, len(prompt)-1)
-			if got := known(seen, prompt); got != want {
+			want = min(want, len(prompt)-1) / block * block
+			if got := known(seen, prompt, block); got != want {
 				r.Fatalf("prompt %d: %d tokens are known, want %d: %v", i, got, want, prompts[:i+1])
 			}
 		}

@@ -63,7 +63,7 @@ const (
 )
 
 // report counts the tokens of a prepared job.
-func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error) {
+func (p *prepared) report(ctx context.Context, o *AddOptions) (Report, error) {
 	t := p.plan.Totals
 	r := Report{
 		Totals:   Totals{t.Rows, t.Requests, t.Bytes, t.Saved, t.FileOrder, t.Bound},
@@ -89,14 +89,14 @@ func (p *prepared) report(ctx context.Context, tokenize Tokenize) (Report, error
 	tokens := func(n int64) int64 { return (n + bytesPerToken - 1) / bytesPerToken }
 	r.Planned = Tokens{tokens(sent + requests*(front+behind)), tokens(t.Bytes - t.Saved + front + requests*behind)}
 	r.Unplanned = Tokens{tokens(t.Bytes + rows*(front+behind)), tokens(t.Bytes - t.FileOrder + front + rows*behind)}
-	if tokenize == nil {
+	if o.Tokenize == nil {
 		return r, nil
 	}
-	planned, counted, whole, err := p.count(ctx, tokenize, t.Requests, p.planPrompts())
+	planned, counted, whole, err := p.count(ctx, o, t.Requests, p.planPrompts())
 	if err != nil {
 		return r, err
 	}
-	unplanned, rowsCounted, wholeRows, err := p.count(ctx, tokenize, t.Rows, p.rowPrompts())
+	unplanned, rowsCounted, wholeRows, err := p.count(ctx, o, t.Rows, p.rowPrompts())
 	if err != nil || counted == 0 || rowsCounted == 0 {
 		return r, err
 	}
@@ -136,19 +136,19 @@ func (p *prepared) sentBytes() (n int64, err error) {
 
 // count counts the tokens of prompts. If there are many, a sample is counted and stands for all. If the tokenizer fails, nothing is
 // counted.
-func (p *prepared) count(ctx context.Context, tokenize Tokenize, total int, prompts iter.Seq2[[]engines.Message, error]) (
+func (p *prepared) count(ctx context.Context, o *AddOptions, total int, prompts iter.Seq2[[]engines.Message, error]) (
 	sum Tokens, counted int, all bool, err error,
 ) {
 	seen := map[xxh3.Uint128]struct{}{}
 	every := max(total/countedRuns, 1)
 	var chats [][]engines.Message
 	flush := func() error {
-		lists, err := tokenizeAll(ctx, tokenize, chats)
+		lists, err := tokenizeAll(ctx, o.Tokenize, chats)
 		chats = chats[:0]
 		for _, tokens := range lists {
 			counted++
 			sum.Prompt += int64(len(tokens))
-			sum.Computed += int64(len(tokens) - known(seen, tokens))
+			sum.Computed += int64(len(tokens) - known(seen, tokens, o.BlockSize))
 		}
 		return err
 	}
@@ -202,8 +202,9 @@ func tokenizeAll(ctx context.Context, tokenize Tokenize, chats [][]engines.Messa
 	return lists, errors.Join(errs...)
 }
 
-// known returns how many tokens at the beginning an earlier prompt had, and keeps this one. An engine computes at least one.
-func known(seen map[xxh3.Uint128]struct{}, tokens []int32) int {
+// known returns how many tokens at the beginning an earlier prompt had, in whole blocks, and keeps this one. An engine computes at least
+// one.
+func known(seen map[xxh3.Uint128]struct{}, tokens []int32, block int) int {
 	h := xxh3.New()
 	shared, on := 0, true
 	for i, t := range tokens {
@@ -216,7 +217,8 @@ func known(seen map[xxh3.Uint128]struct{}, tokens []int32) int {
 		on = false
 		seen[sum] = struct{}{}
 	}
-	return max(min(shared, len(tokens)-1), 0)
+	shared = max(min(shared, len(tokens)-1), 0)
+	return shared - shared%max(block, 1)
 }
 
 // planPrompts returns the prompts in the order of the plan.

@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/engines/sim"
+	"github.com/ragpilot/ragpilot/engines/vllm"
 	"github.com/ragpilot/ragpilot/internal/sidecar"
 	"github.com/ragpilot/ragpilot/internal/sidecar/cloudcache"
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
@@ -143,6 +144,7 @@ func (f *batchEngineFlags) readPrices() error {
 type opened struct {
 	replicas []batch.Replica
 	tokenize batch.Tokenize // nil: the first engine cannot
+	block    int            // tokens of a block of the first engine's cache; 0: it has none, or does not say
 	remote   []*openai.Engine
 	close    func() error
 }
@@ -179,6 +181,7 @@ func (f *batchEngineFlags) open(ctx context.Context, o *batch.WorkOptions, progr
 			replica.Engine = engine
 			if len(all.replicas) == 0 {
 				all.tokenize = func(_ context.Context, m []engines.Message) ([]int32, error) { return engine.TokenizeChat(m), nil }
+				all.block = local.BlockTokens
 			}
 		default:
 			engine, err := f.openURL(ctx, name)
@@ -193,7 +196,7 @@ func (f *batchEngineFlags) open(ctx context.Context, o *batch.WorkOptions, progr
 			replica.Name, replica.Engine = engine.Name(), engine
 			if len(all.replicas) == 0 {
 				if tokenizes(ctx, engine) {
-					all.tokenize = engine.TokenizeChat
+					all.tokenize, all.block = engine.TokenizeChat, f.blockSize(ctx, name)
 				}
 			}
 		}
@@ -238,6 +241,20 @@ func tokenizes(ctx context.Context, engine *openai.Engine) bool {
 	defer cancel()
 	_, err := engine.TokenizeChat(ctx, []engines.Message{{Role: engines.User, Content: "Hello."}})
 	return err == nil
+}
+
+// blockSize returns how many tokens a block of an engine's cache has, 0 if it is not vLLM, which is the only one to say so in its metrics.
+func (f *batchEngineFlags) blockSize(ctx context.Context, url string) int {
+	engine, err := vllm.New(vllm.Config{Server: openai.Config{BaseURL: url, APIKey: f.apiKey, Retries: -1}, Patience: probeTimeout})
+	if err != nil {
+		return 0
+	}
+	defer engine.Close()
+	m, err := engine.Metrics(ctx)
+	if err != nil {
+		return 0
+	}
+	return m.BlockSize
 }
 
 func (f *batchEngineFlags) openURL(ctx context.Context, url string) (*openai.Engine, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/kvevents"
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
+	"github.com/ragpilot/ragpilot/engines/local/internal/kvstore"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
 	"github.com/ragpilot/ragpilot/internal/nn/gpu"
 )
@@ -25,6 +26,9 @@ const (
 	DefaultRecompute  = 0.2
 	DefaultDevice     = "auto"
 )
+
+// BlockTokens is how many tokens a block of the engine's cache has. Only whole blocks are reused.
+const BlockTokens = kvstore.PageTokens
 
 // Config holds the settings of an Engine; zero values stand for the defaults.
 type Config struct {

@@ -218,7 +218,7 @@ func (e *Engine) Clear() {
 // Prefix returns how many of a prompt's first tokens are in the cache, of requests with the same salt.
 func (e *Engine) Prefix(tokens []int32, salt string) int { return e.runner.Prefix(tokens, salt) }
 
-// Stats are counters since the engine was opened, and what it does now. Blocks are of 16 tokens.
+// Stats are counters since the engine was opened, and what it does now. Blocks are of [BlockTokens].
 type Stats struct {
 	Running, Waiting int   // requests
 	Blocks           int   // that the cache can hold

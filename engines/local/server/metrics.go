@@ -14,9 +14,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 )
 
-// blockTokens is how many tokens a block of the engine's cache has.
-const blockTokens = 16
-
 // metrics are the server's own registry, with vLLM's names.
 type metrics struct {
 	handler http.Handler
@@ -108,7 +105,7 @@ type reading struct {
 
 func newReading(engine *local.Engine, labels prometheus.Labels) *reading {
 	info := prometheus.NewDesc("vllm:cache_config_info", "The cache's settings.", nil, prometheus.Labels{
-		"engine": "0", "block_size": strconv.Itoa(blockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks),
+		"engine": "0", "block_size": strconv.Itoa(local.BlockTokens), "num_gpu_blocks": strconv.Itoa(engine.Stats().Blocks),
 		"enable_prefix_caching": "True",
 	})
 	return &reading{engine, labels, prometheus.MustNewConstMetric(info, prometheus.GaugeValue, 1)}
