@@ -11,6 +11,7 @@ import (
 // delta is what one chunk of a stream, or a whole unstreamed answer, says.
 type delta struct {
 	id       string
+	chosen   bool   // there is a first choice
 	text     string // of the first choice; reasoning is not part of it
 	finish   string
 	counts   counts
@@ -74,6 +75,7 @@ func decodeChunk(data []byte) (delta, error) {
 		if choice.Index != 0 {
 			continue
 		}
+		d.chosen = true
 		d.text += choice.Delta.Content + choice.Message.Content
 		if choice.Finish != "" {
 			d.finish = choice.Finish

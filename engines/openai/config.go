@@ -210,11 +210,14 @@ func newClient(connect time.Duration) *http.Client {
 	}}
 }
 
-// keepKey follows redirects, and keeps the API key from any address but that of the engine: net/http would send it to another port of the
-// same host, and from https to http.
+// keepKey follows redirects that leave a request as it is, and keeps the API key from any address but that of the engine: net/http would
+// send it to another port of the same host, and from https to http.
 func keepKey(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
+	}
+	if req.Method != via[0].Method { // net/http makes a GET of a POST, which asks for another thing
+		return fmt.Errorf("it redirects to %s in a way that loses the request; give that address", req.URL.Redacted())
 	}
 	first := via[0].URL
 	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme && req.URL.Scheme != "https" {

@@ -95,6 +95,11 @@ func TestFaults(t *testing.T) {
 			engines.ErrInterrupted, nil, "without a finish reason", "Hal", 1,
 		},
 		{"empty answer", body(""), engines.ErrInterrupted, nil, "without a finish reason", "", 1},
+		{"an end without an answer", body("data: [DONE]\n\n"), engines.ErrInterrupted, nil, "no choice", "", 1},
+		{
+			"a list of models, to which a redirect led", answers(200, "application/json", `{"object":"list","data":[]}`),
+			engines.ErrInterrupted, nil, "no choice", "", 1,
+		},
 		{
 			"malformed JSON", body("data: " + piece("Hal") + "\n\ndata: {\"choices\":[}\n\n"),
 			engines.ErrInterrupted, nil, "malformed chunk of 13 bytes", "Hal", 1,

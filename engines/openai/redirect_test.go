@@ -3,6 +3,7 @@ package openai_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/engines/openai"
@@ -50,5 +51,24 @@ func TestRedirectKeepsTheKey(t *testing.T) {
 				t.Errorf("the address of the redirect gets the key %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// A redirect that makes a GET of the request is refused: what a GET brings is no answer.
+func TestRedirectLosesTheRequest(t *testing.T) {
+	var got []string
+	mux := http.NewServeMux()
+	mux.Handle("/v1/chat/completions", http.RedirectHandler("/elsewhere", http.StatusFound))
+	mux.HandleFunc("/elsewhere", func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	engine, err := openai.New(openai.Config{BaseURL: server.URL, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = engine.Close() }()
+	_, err = engine.Generate(t.Context(), question("req-1"), nil)
+	if err == nil || !strings.Contains(err.Error(), server.URL+"/elsewhere") || len(got) > 0 {
+		t.Errorf("got %v, and the other address got %v", err, got)
 	}
 }

@@ -35,6 +35,7 @@ type answer struct {
 	chunk  func(data []byte) // may be nil, see WithChunks
 
 	id      string
+	chosen  bool // there was a choice, so an answer, which may be empty
 	text    strings.Builder
 	first   time.Time // of the first piece; zero: none yet
 	finish  string
@@ -56,7 +57,7 @@ func (a *answer) readStream(ctx context.Context, events *sse.Reader) error {
 		}
 		switch {
 		case done:
-			return nil
+			return a.complete()
 		case err == nil:
 		case a.refused == nil && a.finish != "":
 			return nil
@@ -101,7 +102,18 @@ func (a *answer) readWhole(r io.Reader, limit int) error {
 	if err != nil {
 		return err
 	}
-	return a.add(d)
+	if err := a.add(d); err != nil {
+		return err
+	}
+	return a.complete()
+}
+
+// complete returns an error if what has come to its end is no answer, such as a list of models to which a redirect led.
+func (a *answer) complete() error {
+	if !a.chosen {
+		return errors.New("there is no choice in it")
+	}
+	return nil
 }
 
 // decode reads one chunk; an error that the server reports in it is returned as one.
@@ -127,6 +139,7 @@ func (a *answer) add(d delta) error {
 	if a.id == "" {
 		a.id = d.id
 	}
+	a.chosen = a.chosen || d.chosen
 	if d.finish != "" {
 		a.finish = d.finish
 	}
