@@ -39,6 +39,9 @@ var testFile func(io.Writer) io.Writer
 func createOutput(path string, like *Table, opts WriteOptions, packed bool) (*output, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil && !opts.Overwrite {
+			return nil, &Error{Source: path, Err: ErrExists} // a link to a file that is not there
+		}
 	case err != nil:
 		return nil, &Error{Source: path, Err: pathless(err)}
 	case info.IsDir():

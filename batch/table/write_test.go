@@ -101,6 +101,10 @@ func TestCreateRefuses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	there := write(t, "there.csv", "x")
+	nowhere := filepath.Join(t.TempDir(), "link.csv")
+	if err := os.Symlink("nowhere.csv", nowhere); err != nil {
+		t.Fatal(err)
+	}
 	batch := open(t, write(t, "t.jsonl", `{"custom_id":"a","method":"POST","url":"/v1/completions","body":{}}`), Options{})
 	for _, test := range []struct {
 		name string
@@ -113,6 +117,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"the input", in, path, []string{"c"}, WriteOptions{Overwrite: true}, "it is the input"},
 		{"the input by another name", in, link, []string{"c"}, WriteOptions{Overwrite: true}, "it is the input"},
 		{"an output that is there", in, there, []string{"c"}, WriteOptions{}, "it exists already"},
+		{"a link to nowhere", in, nowhere, []string{"c"}, WriteOptions{}, "it exists already"},
 		{"a directory", in, dir, []string{"c"}, WriteOptions{Format: CSV, Overwrite: true}, "it is a directory"},
 		{"a column that is there", in, filepath.Join(dir, "o.csv"), []string{"c", "b"}, WriteOptions{}, `column "b"`},
 		{"a column twice", in, filepath.Join(dir, "o.csv"), []string{"c", "c"}, WriteOptions{}, "added twice"},
