@@ -50,7 +50,9 @@ func newParquetEncoder(out *output, like *Table, columns []string) (encoder, err
 	e := &parquetEncoder{row1: make([]parquet.Row, 1)}
 	err := p.with(func(_ input, f *parquet.File) error {
 		group := &orderedGroup{}
-		for _, field := range f.Root().Fields() {
+		copied := parquetCopy{f.Metadata()}
+		for _, column := range f.Root().Columns() {
+			field := copied.field(column)
 			if field.Leaf() && field.Type().LogicalType() != nil && field.Type().LogicalType().Unknown != nil {
 				// A column of NULLs without a type, which the library cannot write.
 				field = &addedField{parquet.Optional(parquet.Leaf(parquet.Int32Type)), field.Name()}

@@ -1,0 +1,53 @@
+package table
+
+import (
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// parquetCopy makes fields of an output of the columns of an input.
+type parquetCopy struct {
+	meta *format.FileMetaData
+}
+
+// copiedField is a column of the input as it is written.
+type copiedField struct {
+	*parquet.Column
+
+	encoding encoding.Encoding
+	fields   []parquet.Field
+}
+
+func (f *copiedField) Encoding() encoding.Encoding { return f.encoding }
+func (f *copiedField) Fields() []parquet.Field     { return f.fields }
+
+// field returns the field of a column.
+func (p *parquetCopy) field(c *parquet.Column) parquet.Field {
+	f := &copiedField{Column: c}
+	if c.Leaf() {
+		f.encoding = p.encoding(c)
+		return f
+	}
+	for _, inner := range c.Columns() {
+		f.fields = append(f.fields, p.field(inner))
+	}
+	return f
+}
+
+// encoding returns that of a leaf: a dictionary if it has one in the input, else the plain one. What the library takes for the encoding of
+// a column may be that of its levels, one that the library cannot write, or the old form of dictionaries, which it writes in a way that no
+// reader understands.
+func (p *parquetCopy) encoding(c *parquet.Column) encoding.Encoding {
+	if c.Type().Kind() == parquet.Boolean {
+		return &parquet.Plain
+	}
+	for g := range p.meta.RowGroups {
+		for _, e := range p.meta.RowGroups[g].Columns[c.Index()].MetaData.Encoding {
+			if e == format.RLEDictionary || e == format.PlainDictionary { //nolint:staticcheck // old files have the deprecated one
+				return &parquet.RLEDictionary
+			}
+		}
+	}
+	return &parquet.Plain
+}

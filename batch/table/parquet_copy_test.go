@@ -1,0 +1,55 @@
+package table
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// copied writes a table with a column more, and returns what is in the output but for that column.
+func copied(t *testing.T, in *Table) (*Table, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "o.parquet")
+	if err := annotate(t, in, path, WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	out := open(t, path, Options{})
+	return out, strings.NewReplacer("|answer", "", `|yes, "so"`, "", "|∅\n", "\n").Replace(dump(t, out))
+}
+
+// Encodings in the footer are listed in any order, with that of the levels, and files of Spark name the old form of dictionaries.
+func TestWriteParquetWithEncodingsOfOthers(t *testing.T) {
+	type record struct {
+		Name string  `parquet:"name,dict"`
+		Text string  `parquet:"text,plain"`
+		Big  int64   `parquet:"big"`
+		Real float64 `parquet:"real,split"`
+		Yes  bool    `parquet:"yes"`
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []record{{"a", "b", 1, 0.5, true}, {"A", "c", 2, 0.5, false}}); err != nil {
+		t.Fatal(err)
+	}
+	const dictionary, packed = format.PlainDictionary, format.BitPacked //nolint:staticcheck // old files have the deprecated ones
+	for name, encodings := range map[string][5][]format.Encoding{
+		"levels first":     {{format.RLE, format.RLEDictionary}, {format.RLE}, {format.RLE, format.Plain}, {format.RLE}, {format.RLE}},
+		"old dictionaries": {{dictionary, format.RLE}, {format.Plain}, {format.Plain}, {format.ByteStreamSplit}, {format.Plain}},
+		"old levels":       {{packed, dictionary}, {packed, format.Plain}, {packed}, {packed}, {packed}},
+		"packed numbers":   {{format.RLE, format.RLEDictionary}, {format.Plain}, {format.ByteStreamSplit}, {format.RLE}, {format.RLE}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := open(t, write(t, "t.parquet", changedFooter(t, b.Bytes(), func(m *format.FileMetaData) {
+				for i := range m.RowGroups[0].Columns {
+					m.RowGroups[0].Columns[i].MetaData.Encoding = encodings[i]
+				}
+			})), Options{})
+			if _, got := copied(t, in); got != dump(t, in) {
+				t.Errorf("got\n%s\nwant\n%s", got, dump(t, in))
+			}
+		})
+	}
+}
