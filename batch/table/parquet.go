@@ -13,7 +13,8 @@ import (
 // parquetFile reads Parquet.
 type parquetFile struct {
 	t      *Table
-	fields []parquetField // one a column
+	fields []parquetField                   // one a column
+	types  map[*parquet.Column]parquet.Type // see oldTypes
 }
 
 // parquetField is a column, with the range of its leaves.
@@ -28,6 +29,7 @@ func openParquet(ctx context.Context, t *Table) error {
 	p := &parquetFile{t: t}
 	t.reader = p
 	return p.with(func(in input, f *parquet.File) error {
+		p.types = oldTypes(f)
 		leaf := 0
 		columns := make([]string, 0, len(f.Root().Columns()))
 		for _, c := range f.Root().Columns() {
@@ -221,7 +223,7 @@ func (p *parquetFile) cells(place string, values parquet.Row, row *Row) error {
 		null := false
 		switch {
 		case field.text == nil:
-			j := jsonOfParquet{}
+			j := jsonOfParquet{types: p.types}
 			j.split(own, field.from, field.to)
 			if null = field.node.Optional() && own[0].DefinitionLevel() == 0; !null {
 				j.field(field.node, 0, 0, j.whole())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -51,5 +52,44 @@ func TestWriteParquetWithEncodingsOfOthers(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, dump(t, in))
 			}
 		})
+	}
+}
+
+// DuckDB marks lists and maps in the old way only.
+func TestParquetWithOldMarks(t *testing.T) {
+	type record struct {
+		List []string         `parquet:"alist,list"`
+		Map  map[string]int32 `parquet:"amap"`
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []record{{[]string{"p", "q"}, map[string]int32{"k": 1}}, {}}); err != nil {
+		t.Fatal(err)
+	}
+	now := open(t, write(t, "t.parquet", b.String()), Options{})
+	old := open(t, write(t, "t.parquet", changedFooter(t, b.Bytes(), func(m *format.FileMetaData) {
+		for i := range m.Schema {
+			element := &m.Schema[i]
+			if logical := element.LogicalType; logical != nil && (logical.List != nil || logical.Map != nil) {
+				mark := deprecated.List
+				if logical.Map != nil {
+					mark = deprecated.Map
+				}
+				element.LogicalType, element.ConvertedType = nil, &mark
+			}
+		}
+	})), Options{})
+	want := dump(t, now)
+	if !strings.Contains(want, `["p","q"]`) {
+		t.Fatalf("got\n%s", want)
+	}
+	if got := dump(t, old); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	out, got := copied(t, old)
+	if got != want {
+		t.Errorf("the output has\n%s\nwant\n%s", got, want)
+	}
+	if types := schema(t, out); !strings.Contains(types, "(LIST)") || !strings.Contains(types, "(MAP)") {
+		t.Errorf("the output has the types\n%s", types)
 	}
 }

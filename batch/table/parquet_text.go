@@ -125,9 +125,10 @@ func decimalText(v parquet.Value, scale int) string {
 // jsonOfParquet writes nested values as JSON: groups as objects, lists and repeated values as arrays, maps as arrays of objects with key
 // and value.
 type jsonOfParquet struct {
-	out  []byte
-	base int
-	cols [][]parquet.Value
+	types map[*parquet.Column]parquet.Type // see oldTypes
+	out   []byte
+	base  int
+	cols  [][]parquet.Value
 }
 
 func (j *jsonOfParquet) split(values []parquet.Value, from, to int) {
@@ -206,6 +207,9 @@ func (j *jsonOfParquet) value(c *parquet.Column, repetition, definition int, s s
 	}
 	inner := c.Columns()
 	logical := c.Type().LogicalType()
+	if old := j.types[c]; old != nil {
+		logical = old.LogicalType()
+	}
 	if logical != nil && (logical.List != nil || logical.Map != nil) && len(inner) == 1 && inner[0].Repeated() {
 		j.items(inner[0], repetition+1, definition+1, s)
 		return

@@ -50,7 +50,7 @@ func newParquetEncoder(out *output, like *Table, columns []string) (encoder, err
 	e := &parquetEncoder{row1: make([]parquet.Row, 1)}
 	err := p.with(func(_ input, f *parquet.File) error {
 		group := &orderedGroup{}
-		copied := parquetCopy{f.Metadata()}
+		copied := parquetCopy{f.Metadata(), oldTypes(f)}
 		for _, column := range f.Root().Columns() {
 			field := copied.field(column)
 			if field.Leaf() && field.Type().LogicalType() != nil && field.Type().LogicalType().Unknown != nil {
