@@ -79,6 +79,9 @@ func guardChunks(ctx context.Context, t *Table, in input, f *parquet.File) error
 		if len(groups[g].Columns) != len(columns) {
 			return fmt.Errorf("%w: row group %d has %d columns, the schema %d", errParquet, g+1, len(groups[g].Columns), len(columns))
 		}
+		if groups[g].NumRows == 0 {
+			continue // its columns may stand nowhere
+		}
 		memory := int64(0)
 		for i := range groups[g].Columns {
 			page, err := guardChunk(ctx, in, f.Size(), &groups[g].Columns[i], columns[i])
@@ -147,6 +150,9 @@ func (p *parquetFile) each(ctx context.Context, f func(*Row) bool) (err error) {
 	err = p.with(func(_ input, file *parquet.File) error {
 		n := 0
 		for _, group := range file.RowGroups() {
+			if group.NumRows() == 0 {
+				continue
+			}
 			more, err := p.group(ctx, group, &n, func(r *Row) (more bool) {
 				returned := false
 				defer func() {

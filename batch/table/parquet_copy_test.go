@@ -93,3 +93,30 @@ func TestParquetWithOldMarks(t *testing.T) {
 		t.Errorf("the output has the types\n%s", types)
 	}
 }
+
+// Arrow writes a row group for an empty part of a table, with columns that stand nowhere.
+func TestParquetWithEmptyRowGroups(t *testing.T) {
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []struct {
+		A string `parquet:"a"`
+		B bool   `parquet:"b"`
+	}{{"x", true}, {"y", false}}); err != nil {
+		t.Fatal(err)
+	}
+	content := changedFooter(t, b.Bytes(), func(m *format.FileMetaData) {
+		empty := format.RowGroup{}
+		for _, c := range m.RowGroups[0].Columns {
+			c.MetaData = format.ColumnMetaData{Type: c.MetaData.Type, PathInSchema: c.MetaData.PathInSchema, Codec: c.MetaData.Codec}
+			empty.Columns = append(empty.Columns, c)
+		}
+		m.RowGroups = []format.RowGroup{empty, m.RowGroups[0], empty}
+	})
+	in := open(t, write(t, "t.parquet", content), Options{})
+	want := "a|b\nrow 1: x|true\nrow 2: y|false\n"
+	if got := dump(t, in); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, got := copied(t, in); got != want {
+		t.Errorf("the output has\n%s\nwant\n%s", got, want)
+	}
+}
