@@ -210,6 +210,13 @@ var families = []family{
 		out[0] = fmt.Sprint(i)
 		return out
 	}},
+	{"people", func(rnd *rand.Rand, i, _ int) []string {
+		earned := float64(zipf(rnd, 800)) * 0.24038462
+		return []string{
+			fmt.Sprint(i + 1), fmt.Sprint(29 + rnd.IntN(2)), []string{"male", "male", "female"}[rnd.IntN(3)], fmt.Sprintf("%.9g", earned),
+			fmt.Sprint(12 + zipf(rnd, 8)),
+		}
+	}},
 	{"wide", func(rnd *rand.Rand, _, _ int) []string {
 		c := rnd.IntN(12)
 		out := make([]string, 25)
@@ -224,7 +231,7 @@ var families = []family{
 // forms of prompts.
 func TestAheadOfGreedyGroupRecursion(t *testing.T) {
 	testkit.NotUnderRace(t)
-	sizes := []int{20, 100, 400}
+	sizes := []int{20, 100, 1000}
 	if os.Getenv("RAGPILOT_ORDER_GGR") != "" {
 		sizes = []int{5, 10, 20, 50, 100, 200, 500, 1000, 3000}
 	}

@@ -63,12 +63,8 @@ func (p *part) starts(ctx context.Context, alone bool) ([]*trie, error) {
 	}
 	if columns, ok := p.columns(); ok && columns > 1 {
 		makers = append(makers, func() ([][]int32, error) { return p.fixed(columns), nil })
-		for _, g := range []greedy{{stop: 100_000, rowStop: 4, kidStop: 2}, {rowStop: 4, kidStop: 2}, {}} {
-			makers = append(makers, func() ([][]int32, error) {
-				h := newGreedy(p, columns)
-				h.stop, h.rowStop, h.kidStop = g.stop, g.rowStop, g.kidStop
-				return h.orders(columns), nil
-			})
+		for _, o := range greedies {
+			makers = append(makers, func() ([][]int32, error) { return newGreedy(p, columns, o).orders(columns), nil })
 		}
 	}
 	if alone && len(makers) > 3 {
