@@ -146,6 +146,9 @@ func unknownColumn(name string, columns []string) error {
 // quoteAll lists names for an error.
 func quoteAll(names []string) string {
 	const most = 40
+	if len(names) == 0 {
+		return "no columns"
+	}
 	var b strings.Builder
 	for i, n := range names {
 		if i == most {

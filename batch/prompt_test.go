@@ -270,6 +270,9 @@ func TestPromptErrors(t *testing.T) {
 	if _, err := (&Prompt{Text: "{{*}}", Blocks: "b"}).layout([]string{"b"}, false); err != nil {
 		t.Errorf("{{*}} with a column of blocks only: %v", err)
 	}
+	if _, err := (&Prompt{Text: "{{y}}"}).layout(nil, false); err == nil || !strings.HasSuffix(err.Error(), "the table has no columns") {
+		t.Errorf("a table of empty objects: %v", err)
+	}
 	many := make([]string, 50)
 	for i := range many {
 		many[i] = strings.Repeat("x", 60+i)

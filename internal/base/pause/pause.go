@@ -4,6 +4,7 @@ package pause
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -42,9 +43,9 @@ func (r *Retries) Wait(ctx context.Context) bool {
 	return For(ctx, d/2+rand.N(d/2)) //nolint:gosec // spreads load, hides nothing
 }
 
-// RetryAfter reads the two forms of the header Retry-After, seconds and a date. Unreadable or past: 0.
+// RetryAfter reads the two forms of the header Retry-After, seconds and a date. Unreadable or past: 0. More than 68 years are 68 years.
 func RetryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {
 		return max(time.Duration(seconds)*time.Second, 0)
 	}
 	if date, err := http.ParseTime(value); err == nil {

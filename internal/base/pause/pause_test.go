@@ -2,6 +2,7 @@ package pause_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,8 @@ func TestRetries(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "soon": 0, "-5": 0, "7": 7 * time.Second, "Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second, "Fri, 02 Jan 2026 03:04:00 GMT": 0,
+		"": 0, "soon": 0, "-5": 0, "7": 7 * time.Second, "-99999999999": 0, "99999999999": math.MaxInt32 * time.Second,
+		"Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second, "Fri, 02 Jan 2026 03:04:00 GMT": 0,
 	} {
 		if got := pause.RetryAfter(value, now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
