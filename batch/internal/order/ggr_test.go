@@ -1,12 +1,16 @@
 package order_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/batch/internal/order"
@@ -227,8 +231,11 @@ var families = []family{
 	}},
 }
 
-// TestAheadOfGreedyGroupRecursion compares plans with both settings of the published benchmark's algorithm, which sees values, in both
-// forms of prompts.
+// settingsOfGGR are the two of the published benchmark, and one without bounds.
+var settingsOfGGR = []ggr{{stop: 100_000, rowStop: 4, colStop: 2}, {rowStop: 4, colStop: 2}, {}}
+
+// TestAheadOfGreedyGroupRecursion compares plans with those of the published benchmark's algorithm, which sees values, in both forms of
+// prompts.
 func TestAheadOfGreedyGroupRecursion(t *testing.T) {
 	testkit.NotUnderRace(t)
 	sizes := []int{20, 100, 1000}
@@ -238,35 +245,75 @@ func TestAheadOfGreedyGroupRecursion(t *testing.T) {
 	for _, f := range families {
 		for _, n := range sizes {
 			rnd := rand.New(rand.NewPCG(uint64(n), 11))
-			values, labelled := make(rows, n), make(rows, n)
-			total := [2]int64{}
+			values := make(rows, n)
+			var columns []string
 			for i := range n {
 				values[i] = f.row(rnd, i, n)
-				for c, v := range values[i] {
-					labelled[i] = append(labelled[i], fmt.Sprintf("column%d: %s\n", c, v))
-					total[0] += int64(len(v))
-					total[1] += int64(len(labelled[i][c]))
-				}
 			}
-			for form, s := range []rows{values, labelled} {
-				best := int64(0)
-				for _, g := range []ggr{{values, 100_000, 4, 2}, {values, 0, 4, 2}, {values, 0, 0, 0}} {
-					best = max(best, saved(s, g.orders()))
-				}
-				p, err := order.New(context.Background(), s, order.Options{Effort: 20_000 * n})
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := p.Totals.Saved
-				if err := p.Close(); err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("%-10s %4d rows, form %d: saved %.4f, greedy group recursion %.4f", f.name, n, form,
-					float64(got)/float64(total[form]), float64(best)/float64(total[form]))
-				if got < best {
-					t.Errorf("%s, %d rows, form %d: saved %d bytes, greedy group recursion %d", f.name, n, form, got, best)
-				}
+			for c := range values[0] {
+				columns = append(columns, fmt.Sprint("column", c))
 			}
+			againstGGR(t, fmt.Sprintf("%s, %d rows", f.name, n), columns, values, order.Options{Effort: 20_000 * n})
+		}
+	}
+}
+
+// TestAheadOnTables does the same with the CSV files in the folder that RAGPILOT_ORDER_TABLES names, up to 60,000 cells of each.
+// RAGPILOT_ORDER_EFFORT is an [order.Options].Effort.
+func TestAheadOnTables(t *testing.T) {
+	dir := os.Getenv("RAGPILOT_ORDER_TABLES")
+	if dir == "" {
+		t.Skip("RAGPILOT_ORDER_TABLES names no folder of tables")
+	}
+	effort, _ := strconv.Atoi(os.Getenv("RAGPILOT_ORDER_EFFORT"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d tables in %s, %v", len(files), dir, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+		if err != nil || len(all) < 2 {
+			t.Errorf("%s: %d lines, %v", name, len(all), err)
+			continue
+		}
+		values := rows(all[1:min(len(all), 1+max(1, 60_000/len(all[0])))])
+		againstGGR(t, filepath.Base(name), all[0], values, order.Options{Effort: effort})
+	}
+}
+
+// againstGGR compares the plan of a table with the best of greedy group recursion.
+func againstGGR(t *testing.T, name string, columns []string, values rows, o order.Options) {
+	t.Helper()
+	labelled, total := make(rows, len(values)), [2]int64{}
+	for i, row := range values {
+		for c, v := range row {
+			labelled[i] = append(labelled[i], fmt.Sprintf("%s: %s\n", columns[c], v))
+			total[0] += int64(len(v))
+			total[1] += int64(len(labelled[i][c]))
+		}
+	}
+	for form, s := range []rows{values, labelled} {
+		best := int64(0)
+		for _, g := range settingsOfGGR {
+			g.rows = values
+			best = max(best, saved(s, g.orders()))
+		}
+		p, err := order.New(context.Background(), s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Totals.Saved
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%-20s form %d: saved %.4f, greedy group recursion %.4f", name, form,
+			float64(got)/float64(total[form]), float64(best)/float64(total[form]))
+		if got < best {
+			t.Errorf("%s, form %d: saved %d bytes, greedy group recursion %d", name, form, got, best)
 		}
 	}
 }
