@@ -16,7 +16,7 @@ import (
 )
 
 // beforeMessages names the members of a body that decide which cache its prompt goes to, or what stands in front of its messages.
-var beforeMessages = []string{"model", "cache_salt", "chat_template_kwargs", "lora"}
+var beforeMessages = []string{"model", "cache_salt", "chat_template_kwargs", "lora", "tools"}
 
 // bodyText returns a text of a chat's body by which bodies are ordered. Bodies that begin with the same messages have texts that begin
 // alike, if they can share a prefix at all: [beforeMessages] stand in front. Bodies have equal texts only if they differ in nothing but
@@ -25,9 +25,6 @@ func bodyText(body json.RawMessage) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
 		return "", fmt.Errorf("body: %w", err)
-	}
-	if err := checkBody(members); err != nil {
-		return "", err
 	}
 	messages := gjson.ParseBytes(members["messages"])
 	if !messages.IsArray() || len(messages.Array()) == 0 {
@@ -126,26 +123,46 @@ func orMissing(raw string) string {
 	return raw
 }
 
-// textOnly are the members of a body that ask for more of an answer than its text, and values with which they do not.
-var textOnly = map[string][]string{
+// beyondText are the members of a body that ask for more than the text of one answer, and values with which they do not.
+var beyondText = map[string][]string{
 	"audio": nil, "functions": {"[]"}, "logprobs": {"false", "0"}, "modalities": {`["text"]`}, "n": {"1"}, "tools": {"[]"},
 	"top_logprobs": {"0"},
 }
 
-// checkBody refuses what asks for more of an answer than its text, which is all that is kept.
-func checkBody(members map[string]json.RawMessage) error {
-	for _, name := range slices.Sorted(maps.Keys(textOnly)) {
+// asksMore returns the first member, by name, that asks for more than the text of one answer, with its value; empty: none does.
+func asksMore(members map[string]json.RawMessage) string {
+	for _, name := range slices.Sorted(maps.Keys(beyondText)) {
 		value, ok := members[name]
 		if !ok {
 			continue
 		}
 		var b bytes.Buffer
 		if err := json.Compact(&b, value); err != nil {
-			return fmt.Errorf("body.%s: %w", name, err)
+			continue // it is no JSON, and refused as such
 		}
-		if text := b.String(); text != "null" && !slices.Contains(textOnly[name], text) {
-			return fmt.Errorf("body.%s: %s is not possible: only the text of one answer is kept", name, shorten(text))
+		if text := b.String(); text != "null" && !slices.Contains(beyondText[name], text) {
+			return name + ": " + shorten(text)
 		}
+	}
+	return ""
+}
+
+// choicesAsked returns how many answers a body asks for, if it asks for more than the text of one; else 0.
+func choicesAsked(members map[string]json.RawMessage) int {
+	if asksMore(members) == "" {
+		return 0
+	}
+	return int(max(1, min(gjson.ParseBytes(members["n"]).Num, math.MaxInt16)))
+}
+
+// onlyText returns an error for a body that asks for more than the text of one answer.
+func onlyText(body json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return fmt.Errorf("body: %w", err)
+	}
+	if more := asksMore(members); more != "" {
+		return fmt.Errorf("body.%s is not possible: the engine gives the text of one answer only", more)
 	}
 	return nil
 }

@@ -103,35 +103,56 @@ func TestBodyTextBeginsWithTheMessages(t *testing.T) {
 func TestBodyErrors(t *testing.T) {
 	const messages = `"messages":[{"role":"user","content":"a"}]`
 	for body, want := range map[string]string{
-		`{}`:                                                "body.messages: missing, want a list of messages",
-		`{"messages":[]}`:                                   "body.messages: [], want a list of messages",
-		`{"messages":"hi"}`:                                 `body.messages: "hi", want a list of messages`,
-		`{"messages":[{"role":"a"},"x"]}`:                   `body.messages[1]: "x", want an object`,
-		`{"messages":[{"content":"a"}]}`:                    "body.messages[0]: role: missing, want a text",
-		`{"messages":[{"role":5}]}`:                         "body.messages[0]: role: 5, want a text",
-		`{"messages":[{"role":""}]}`:                        `body.messages[0]: role: "", want a text`,
-		`{"messages":[{"role":"a","x":1,"x":2}]}`:           `body.messages[0]: the member "x" stands there twice`,
-		`{` + messages + `,"n":2}`:                          "body.n: 2 is not possible: only the text of one answer is kept",
-		`{` + messages + `,"n":1e0}`:                        "body.n: 1e0 is not possible",
-		`{` + messages + `,"tools":[ {"type":"function"}]}`: `body.tools: [{"type":"function"}] is not possible`,
-		`{` + messages + `,"functions":[{}]}`:               "body.functions: [{}] is not possible",
-		`{` + messages + `,"logprobs":true}`:                "body.logprobs: true is not possible",
-		`{` + messages + `,"top_logprobs":3}`:               "body.top_logprobs: 3 is not possible",
-		`{` + messages + `,"audio":{}}`:                     "body.audio: {} is not possible",
-		`{` + messages + `,"modalities":["text","audio"]}`:  `body.modalities: ["text","audio"] is not possible`,
+		`{}`:                                      "body.messages: missing, want a list of messages",
+		`{"messages":[]}`:                         "body.messages: [], want a list of messages",
+		`{"messages":"hi"}`:                       `body.messages: "hi", want a list of messages`,
+		`{"messages":[{"role":"a"},"x"]}`:         `body.messages[1]: "x", want an object`,
+		`{"messages":[{"content":"a"}]}`:          "body.messages[0]: role: missing, want a text",
+		`{"messages":[{"role":5}]}`:               "body.messages[0]: role: 5, want a text",
+		`{"messages":[{"role":""}]}`:              `body.messages[0]: role: "", want a text`,
+		`{"messages":[{"role":"a","x":1,"x":2}]}`: `body.messages[0]: the member "x" stands there twice`,
 		`[]`: "body: json: cannot unmarshal array",
 	} {
 		if _, err := bodyText(json.RawMessage(body)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}
-	allowed := `{` + messages + `,"n":1,"tools":[ ],"functions":null,"logprobs":false,"top_logprobs":0,"modalities":[ "text" ],"audio":null,` +
-		`"tool_choice":"none","stream":false,"stream_options":null}`
-	if _, err := bodyText(json.RawMessage(allowed)); err != nil {
-		t.Error(err)
-	}
 	if _, err := bodyRequest(json.RawMessage("null")); err == nil {
 		t.Error("null is a request")
+	}
+}
+
+// What asks for more than the text of one answer.
+func TestBodyAsksMore(t *testing.T) {
+	const messages = `"messages":[{"role":"user","content":"a"}]`
+	for more, want := range map[string]struct {
+		choices int
+		member  string
+	}{
+		`"n":2`:                          {2, "n: 2"},
+		`"n":1e0`:                        {1, "n: 1e0"},
+		`"n":-3`:                         {1, "n: -3"},
+		`"n":1e99`:                       {math.MaxInt16, "n: 1e99"},
+		`"tools":[ {"type":"function"}]`: {1, `tools: [{"type":"function"}]`},
+		`"functions":[{}]`:               {1, "functions: [{}]"},
+		`"n":3,"logprobs":true`:          {3, "logprobs: true"},
+		`"top_logprobs":3`:               {1, "top_logprobs: 3"},
+		`"audio":{}`:                     {1, "audio: {}"},
+		`"modalities":["text","audio"]`:  {1, `modalities: ["text","audio"]`},
+		`"n":1,"tools":[ ],"functions":null,"logprobs":false,"top_logprobs":0,"modalities":[ "text" ],"audio":null,"tool_choice":"none"`: {},
+	} {
+		body := json.RawMessage(`{` + messages + `,` + more + `}`)
+		if _, err := bodyText(body); err != nil {
+			t.Errorf("%s: %v", more, err)
+		}
+		r, err := bodyRequest(body)
+		if got := choicesAsked(r.Extra); err != nil || got != want.choices {
+			t.Errorf("%s: %d choices, want %d, %v", more, got, want.choices, err)
+		}
+		err = onlyText(body)
+		if want.member == "" && err != nil || want.member != "" && (err == nil || !strings.HasPrefix(err.Error(), "body."+want.member+" is not possible")) {
+			t.Errorf("%s: %v", more, err)
+		}
 	}
 }
 

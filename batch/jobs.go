@@ -97,7 +97,10 @@ type AddOptions struct {
 	// BlockSize is how many tokens a block of the engine's cache has. Only whole blocks are reused, which the report takes into account
 	// where it counts tokens. Less than 1: each token is reused by itself.
 	BlockSize int
-	TempDir   string // for temporary files of the size of the table; empty: the system's
+	// TextOnly: the engines give no more than the text of one answer, as those in this process do. A line of an OpenAI batch file that asks for
+	// more (tools, several choices, log probabilities) is an error then, and not a row that fails.
+	TextOnly bool
+	TempDir  string // for temporary files of the size of the table; empty: the system's
 	// Report is called before the job is stored; an error of it ends Add. nil: it is not called.
 	Report func(Report) error
 }
@@ -128,6 +131,7 @@ func (j *Jobs) add(ctx context.Context, name string, p *prepared, o AddOptions) 
 	default:
 		return Job{}, fmt.Errorf("job %q: %w, for another table or with another prompt", name, ErrExists)
 	}
+	p.textOnly = o.TextOnly
 	if err := p.arrange(ctx, o.TempDir); err != nil {
 		return Job{}, err
 	}
@@ -154,6 +158,7 @@ func Preview(ctx context.Context, t *table.Table, task Task, o AddOptions) (Repo
 		return Report{}, err
 	}
 	var report Report
+	p.textOnly = o.TextOnly
 	if err = p.arrange(ctx, o.TempDir); err == nil {
 		report, err = p.report(ctx, &o)
 	}

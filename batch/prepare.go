@@ -23,6 +23,8 @@ type prepared struct {
 	plan   *order.Plan
 	begin  []int  // where subtrees begin, in requests
 	dir    string // for temporary files
+
+	textOnly bool // see AddOptions
 }
 
 // describe checks the whole table and the task against each other. It must be closed.
@@ -141,6 +143,9 @@ func (p *prepared) units(ctx context.Context, row *table.Row) ([]string, error) 
 			return nil, fmt.Errorf("url %q: only /v1/chat/completions can be run", row.URL)
 		}
 		text, err := bodyText(row.Body)
+		if err == nil && p.textOnly {
+			err = onlyText(row.Body)
+		}
 		return []string{text, string(row.Body)}, err
 	}
 	if p.task.Retrieve == nil {

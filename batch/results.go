@@ -216,7 +216,11 @@ func (x *results) row(row *table.Row, a *queue.Answer) error {
 	if x.table.Format != table.OpenAI {
 		return x.out.(*table.Writer).Write(row, table.Text(clean(a.Text)))
 	}
-	body, err := chatCompletion(x.id(row), cmp.Or(gjson.GetBytes(row.Body, "model").String(), a.Replica), a)
+	choices, err := choicesOf(row.Body, a)
+	if err != nil {
+		return err
+	}
+	body, err := chatCompletion(x.id(row), cmp.Or(gjson.GetBytes(row.Body, "model").String(), a.Replica), choices, a)
 	if err != nil {
 		return err
 	}
@@ -283,8 +287,15 @@ func (x *results) close() error {
 	return errors.Join(errs...)
 }
 
-// chatCompletion returns an answer in the form of OpenAI's chat API. model is the one that was asked for.
-func chatCompletion(id, model string, a *queue.Answer) (json.RawMessage, error) {
+// choicesOf returns the choices of an answer: those that the engine gave, if the body asks for more than a text, else one with the text.
+func choicesOf(body json.RawMessage, a *queue.Answer) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	if asksMore(members) != "" {
+		return json.RawMessage(strings.ToValidUTF8(a.Text, "\uFFFD")), nil
+	}
 	type message struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
@@ -294,6 +305,11 @@ func chatCompletion(id, model string, a *queue.Answer) (json.RawMessage, error) 
 		Message message `json:"message"`
 		Finish  string  `json:"finish_reason"`
 	}
+	return encoded([]choice{{0, message{"assistant", a.Text}, cmp.Or(a.Finish, "stop")}})
+}
+
+// chatCompletion returns an answer in the form of OpenAI's chat API. model is the one that was asked for.
+func chatCompletion(id, model string, choices json.RawMessage, a *queue.Answer) (json.RawMessage, error) {
 	usage := map[string]any{
 		"prompt_tokens": a.Usage.PromptTokens, "completion_tokens": a.Usage.OutputTokens,
 		"total_tokens": a.Usage.PromptTokens + a.Usage.OutputTokens,
@@ -301,16 +317,21 @@ func chatCompletion(id, model string, a *queue.Answer) (json.RawMessage, error) 
 	if a.Usage.CachedKnown {
 		usage["prompt_tokens_details"] = map[string]int{"cached_tokens": a.Usage.CachedTokens}
 	}
+	return encoded(struct {
+		ID      string          `json:"id"`
+		Object  string          `json:"object"`
+		Created int64           `json:"created"`
+		Model   string          `json:"model"`
+		Choices json.RawMessage `json:"choices"`
+		Usage   map[string]any  `json:"usage"`
+	}{id, "chat.completion", a.At.Unix(), model, choices, usage})
+}
+
+// encoded returns a value as JSON, in which "<" stays as it is.
+func encoded(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(struct {
-		ID      string         `json:"id"`
-		Object  string         `json:"object"`
-		Created int64          `json:"created"`
-		Model   string         `json:"model"`
-		Choices []choice       `json:"choices"`
-		Usage   map[string]any `json:"usage"`
-	}{id, "chat.completion", a.At.Unix(), model, []choice{{0, message{"assistant", a.Text}, cmp.Or(a.Finish, "stop")}}, usage})
+	err := encoder.Encode(v)
 	return b.Bytes(), err
 }

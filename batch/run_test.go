@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/ragpilot/ragpilot/batch"
 	"github.com/ragpilot/ragpilot/batch/table"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/engines/openai"
 )
 
 // written is a file in a test's folder.
@@ -323,6 +326,68 @@ func TestRunOpenAIBatchFile(t *testing.T) {
 	}
 	if len(got) != 20 || got[0] != "r0 [q0]" || got[5] != "r6 [q6]" || !strings.HasPrefix(got[19], "r5 ") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A line that asks for more than a text, here two answers with a tool, is sent without streaming, and its choices are in the output as they
+// came. An engine that gives a text only fails it, or it is refused before.
+func TestRunOpenAIBatchFileWithTools(t *testing.T) {
+	const (
+		choices = `[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":` +
+			`{"name":"f","arguments":"{\"a\": \"<\\u0000\"}"}}]},"finish_reason":"tool_calls"},{"index":1,"message":{"content":"b"}}]`
+		messages = `"messages":[{"role":"user","content":"a"}]`
+	)
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		var body map[string]json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		if len(body["tools"]) == 0 {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"plain"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+			return
+		}
+		if string(body["stream"]) != "false" || len(body["stream_options"]) > 0 || string(body["n"]) != "2" {
+			t.Errorf("it was sent %s", body)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":`+choices+`,"usage":{"prompt_tokens":5,"completion_tokens":7}}`)
+	}))
+	defer server.Close()
+	line := func(id, more string) string {
+		return `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + messages + more + `}}` + "\n"
+	}
+	path := written(t, "in.jsonl", line("tools", `,"n":2,"stream":false,"tools":[{"type":"function","function":{"name":"f"}}]`)+line("text", ""))
+	engine, err := openai.New(openai.Config{BaseURL: server.URL, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	jobs := jobsAt(t, filepath.Join(t.TempDir(), "jobs.db"))
+	run := func(name string, o batch.WorkOptions) (string, batch.Written) {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		_, w, err := jobs.Run(t.Context(), name, opened(t, path), batch.Task{}, batch.RunOptions{Work: o, Write: batch.WriteOptions{Out: out}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text), w
+	}
+	text, w := run("http", batch.WorkOptions{Replicas: []batch.Replica{{Name: "http", Engine: engine}}})
+	if w.Failed != 0 || asked.Load() != 2 || !strings.Contains(text, `"choices":`+choices) || !strings.Contains(text, `"content":"plain"`) {
+		t.Errorf("%+v, %d requests:\n%s", w, asked.Load(), text)
+	}
+	if text, w = run("text", newFake(nil).replicas()); w.Failed != 1 || strings.Contains(text, "tools") || !strings.Contains(text, `"content":"[a]"`) {
+		t.Errorf("%+v:\n%s", w, text)
+	}
+	_, err = batch.Preview(t.Context(), opened(t, path), batch.Task{}, batch.AddOptions{TextOnly: true})
+	if want := "line 1: body.n: 2 is not possible: the engine gives the text of one answer only"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -63,8 +63,8 @@ func (t *Task) check() error {
 			return fmt.Errorf("extra member %q: it cannot be set", name)
 		}
 	}
-	if err := checkBody(t.Extra); err != nil {
-		return fmt.Errorf("extra members: %w", err)
+	if more := asksMore(t.Extra); more != "" {
+		return fmt.Errorf("extra member %s: only the text of one answer is kept", more)
 	}
 	return nil
 }

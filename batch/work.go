@@ -173,6 +173,7 @@ func (w *worker) do(ctx context.Context, s queue.Subtree) error {
 		if calls[i].Request, err = x.spec.request(r.Text, r.Body); err != nil {
 			return fmt.Errorf("request %d: %w", r.Seq, err)
 		}
+		calls[i].Choices = choicesAsked(calls[i].Request.Extra)
 	}
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -80,7 +80,11 @@ type Response struct {
 	ID     string // the request's ID
 	Text   string
 	Finish string // the engine's finish reason, for example "stop" or "length"
-	Usage  Usage
+	// Choices are the choices of an answer that was not streamed, as the server sent them: they may hold tool calls, log probabilities, and
+	// more answers than Text. An engine over HTTP does not stream if [Request].Extra has the member stream with the value false; nil: the
+	// answer was streamed, or the engine has only Text.
+	Choices json.RawMessage
+	Usage   Usage
 	// Context says how the answer fits the compressed context that it was given from; nil: there was none, or it is not known.
 	Context *ContextFit
 	// TTFT is the time from the call to the first piece of the answer, Total to its end. A simulator reports

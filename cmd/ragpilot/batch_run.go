@@ -120,7 +120,7 @@ func (f *batchRunFlags) run(cmd *cobra.Command, source string) (err error) {
 		}
 	}
 	defer func() { err = errors.Join(err, all.close()) }()
-	add := batch.AddOptions{Tokenize: all.tokenize, BlockSize: all.block}
+	add := batch.AddOptions{Tokenize: all.tokenize, BlockSize: all.block, TextOnly: len(all.remote) < len(all.replicas)}
 	if f.dryRun {
 		report, err := batch.Preview(ctx, t, task, add)
 		if err != nil {

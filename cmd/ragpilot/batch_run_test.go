@@ -119,7 +119,7 @@ func TestBatchRunRefuses(t *testing.T) {
 		"UTF-8":            {"a.csv", "a,b\n1,2\n3,x\xffy\n", nil, []string{"line 3", `"b"`, `\xff`}},
 		"huge cell":        {"a.csv", huge, nil, []string{"line 2", "1,xxx", "MaxRow"}},
 		"custom_id":        {"a.jsonl", line + line, nil, []string{"line 2", `"a"`, "line 1"}},
-		"tools":            {"a.jsonl", strings.Replace(line, `"model"`, `"tools":[{}],"model"`, 1), nil, []string{"line 1", "tools"}},
+		"tools":            {"a.jsonl", strings.Replace(line, `"model"`, `"tools":[{}],"model"`, 1), []string{"--engine", "sim"}, []string{"line 1", "tools"}},
 		"parquet":          {"a.parquet", "PAR1 and then nothing", nil, []string{"a.parquet"}},
 		"no prompt":        {"a.csv", someOrders, nil, []string{"--prompt is required"}},
 		"no rows":          {"a.csv", "a,b\n", nil, []string{"no rows"}},

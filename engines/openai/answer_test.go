@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -27,6 +28,7 @@ func TestAnswers(t *testing.T) {
 		pieces           []string
 		finish, id       string
 		usage            engines.Usage
+		choices          string
 	}{
 		{
 			name: "vLLM",
@@ -143,13 +145,24 @@ func TestAnswers(t *testing.T) {
 			body: `{"id":"chatcmpl-9","choices":[{"index":0,"message":{"role":"assistant","content":"Because.",` +
 				`"reasoning_content":"hm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":2}}`,
 			pieces: []string{"Because."}, finish: "stop", id: "chatcmpl-9",
-			usage: engines.Usage{PromptTokens: 4, OutputTokens: 2},
+			usage:   engines.Usage{PromptTokens: 4, OutputTokens: 2},
+			choices: `[{"index":0,"message":{"role":"assistant","content":"Because.","reasoning_content":"hm"},"finish_reason":"stop"}]`,
+		},
+		{
+			name: "two choices and a tool, not streamed",
+			kind: "application/json",
+			body: `{"id":"c","choices":[{"index":0,"message":{"content":null,"tool_calls":[{"id":"t"}]},"finish_reason":"tool_calls"},` +
+				`{"index":1,"message":{"content":"b"}}]}`,
+			finish: "tool_calls", id: "c",
+			choices: `[{"index":0,"message":{"content":null,"tool_calls":[{"id":"t"}]},"finish_reason":"tool_calls"},` +
+				`{"index":1,"message":{"content":"b"}}]`,
 		},
 		{
 			name:   "the same with a wrong content type",
 			kind:   "text/plain",
 			body:   `{"id":"chatcmpl-9","choices":[{"index":0,"message":{"content":"Because."},"finish_reason":"stop"}]}`,
 			pieces: []string{"Because."}, finish: "stop", id: "chatcmpl-9",
+			choices: `[{"index":0,"message":{"content":"Because."},"finish_reason":"stop"}]`,
 		},
 		{
 			name:   "a stream with a wrong content type",
@@ -171,6 +184,9 @@ func TestAnswers(t *testing.T) {
 			}
 			got.TTFT, got.Total = 0, 0
 			want := engines.Response{ID: c.id, Text: strings.Join(c.pieces, ""), Finish: c.finish, Usage: c.usage}
+			if c.choices != "" {
+				want.Choices = json.RawMessage(c.choices)
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("response (-want +got):\n%s", diff)
 			}

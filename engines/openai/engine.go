@@ -85,11 +85,12 @@ func (e *Engine) Generate(ctx context.Context, req engines.Request, onText func(
 	fault := e.deliver(ctx, c, &a)
 
 	response := engines.Response{
-		ID:     req.ID,
-		Text:   a.text.String(),
-		Finish: a.finish,
-		Usage:  a.counts.result(),
-		Total:  e.config.Now().Sub(start),
+		ID:      req.ID,
+		Text:    a.text.String(),
+		Finish:  a.finish,
+		Choices: a.choices,
+		Usage:   a.counts.result(),
+		Total:   e.config.Now().Sub(start),
 	}
 	if response.ID == "" {
 		response.ID = a.id

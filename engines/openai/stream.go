@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,8 @@ type answer struct {
 	chunk  func(data []byte) // may be nil, see WithChunks
 
 	id      string
-	chosen  bool // there was a choice, so an answer, which may be empty
+	chosen  bool            // there was a choice, so an answer, which may be empty
+	choices json.RawMessage // of an answer that was not streamed
 	text    strings.Builder
 	first   time.Time // of the first piece; zero: none yet
 	finish  string
@@ -105,6 +107,13 @@ func (a *answer) readWhole(r io.Reader, limit int) error {
 	if err := a.add(d); err != nil {
 		return err
 	}
+	var whole struct {
+		Choices json.RawMessage `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return err
+	}
+	a.choices = whole.Choices
 	return a.complete()
 }
 

@@ -42,6 +42,12 @@ func (d *Dispatcher) attempt(r *run, x *item, rep *replica) {
 		o.err = fmt.Errorf("%w: no whole answer after %v: %w", os.ErrDeadlineExceeded, d.config.Timeout, o.err)
 	}
 	cancel()
+	if o.err == nil && x.call.Choices > 0 {
+		o.response.Text = string(o.response.Choices)
+		if o.response.Text == "" {
+			o.err = fmt.Errorf("%w: more is asked for than the text of one answer, which is all that %s gives", engines.ErrRefused, rep.Name)
+		}
+	}
 	o.response.Usage = bounded(o.response.Usage)
 	if o.err == nil && d.schema != nil {
 		o.mismatch = d.schema.check(o.response.Text)
@@ -71,6 +77,11 @@ func (d *Dispatcher) keep(r *run, x *item, answer Answer) {
 // request returns what is sent for a call.
 func (d *Dispatcher) request(x *item) engines.Request {
 	req := x.call.Request
+	if x.call.Choices > 0 {
+		req.Extra = maps.Clone(req.Extra)
+		req.Extra["stream"], req.Extra["stream_options"] = json.RawMessage("false"), nil
+		return req
+	}
 	if d.schema == nil || d.config.SchemaUnsent || len(req.Extra["response_format"]) > 0 {
 		return req
 	}

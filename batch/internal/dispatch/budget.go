@@ -65,6 +65,7 @@ func (p *purse) estimate(x *item) float64 {
 	if output == 0 {
 		output = p.output.or(outputTokens)
 	}
+	output *= float64(max(x.call.Choices, 1))
 	return (p.prices.Input*float64(x.bytes)/per + p.prices.Output*output) / 1e6
 }
 

@@ -29,6 +29,9 @@ import (
 type Call struct {
 	Seq     int             // its place in the order of execution
 	Request engines.Request // what is sent
+	// Choices is how many answers are asked for, if more is than the text of one: the Text of the Answer is the list of choices then, as
+	// JSON, with all that is in them.
+	Choices int
 }
 
 // Answer is what became of a call: an answer, or a reason why there is none.
