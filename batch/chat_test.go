@@ -101,7 +101,6 @@ func TestBodyTextBeginsWithTheMessages(t *testing.T) {
 }
 
 func TestBodyErrors(t *testing.T) {
-	const messages = `"messages":[{"role":"user","content":"a"}]`
 	for body, want := range map[string]string{
 		`{}`:                                      "body.messages: missing, want a list of messages",
 		`{"messages":[]}`:                         "body.messages: [], want a list of messages",
@@ -149,9 +148,12 @@ func TestBodyAsksMore(t *testing.T) {
 		if got := choicesAsked(r.Extra); err != nil || got != want.choices {
 			t.Errorf("%s: %d choices, want %d, %v", more, got, want.choices, err)
 		}
-		err = onlyText(body)
-		if want.member == "" && err != nil || want.member != "" && (err == nil || !strings.HasPrefix(err.Error(), "body."+want.member+" is not possible")) {
-			t.Errorf("%s: %v", more, err)
+		says := ""
+		if want.member != "" {
+			says = "body." + want.member + " is not possible: the engine gives the text of one answer only"
+		}
+		if err := onlyText(body); (err != nil) != (says != "") || err != nil && err.Error() != says {
+			t.Errorf("%s: %v, want %q", more, err, says)
 		}
 	}
 }

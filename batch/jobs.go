@@ -97,8 +97,8 @@ type AddOptions struct {
 	// BlockSize is how many tokens a block of the engine's cache has. Only whole blocks are reused, which the report takes into account
 	// where it counts tokens. Less than 1: each token is reused by itself.
 	BlockSize int
-	// TextOnly: the engines give no more than the text of one answer, as those in this process do. A line of an OpenAI batch file that asks for
-	// more (tools, several choices, log probabilities) is an error then, and not a row that fails.
+	// TextOnly: the engines give no more than the text of one answer, as those in this process do. A line of an OpenAI batch file that
+	// asks for more (tools, several choices, log probabilities) is an error then, and not a row that fails.
 	TextOnly bool
 	TempDir  string // for temporary files of the size of the table; empty: the system's
 	// Report is called before the job is stored; an error of it ends Add. nil: it is not called.
