@@ -2,10 +2,12 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
 )
 
 // pollInterval is how often a River queue is asked for jobs while it has none.
@@ -21,6 +23,7 @@ type gate struct {
 	held     map[int64]string  // River jobs of this process, and their queues
 	reserved map[string]int    // lanes of fetches that have not returned, by queue
 	served   uint64            // grows with each lane that is given out
+	lost     map[int64]bool    // River jobs that others have taken over while they ran here
 }
 
 // share is what the gate knows of a queue.
@@ -31,7 +34,7 @@ type share struct {
 }
 
 func newGate(lanes int) *gate {
-	return &gate{lanes: lanes, queues: map[string]*share{}, held: map[int64]string{}, reserved: map[string]int{}}
+	return &gate{lanes: lanes, queues: map[string]*share{}, held: map[int64]string{}, reserved: map[string]int{}, lost: map[int64]bool{}}
 }
 
 // allow says whether a queue may take subtrees.
@@ -138,9 +141,38 @@ func (g *gate) release(id int64) {
 	delete(g.held, id)
 }
 
+// lose notes that another process has taken over a River job that runs here.
+func (g *gate) lose(id int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost[id] = true
+}
+
+// without returns River jobs with 0, which is no job, in place of those that were lost.
+func (g *gate) without(ids []int64) []int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ids = slices.Clone(ids)
+	for i, id := range ids {
+		if g.lost[id] {
+			ids[i] = 0
+		}
+	}
+	return ids
+}
+
+// forget takes note that River jobs that were lost have ended here.
+func (g *gate) forget(ids []int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		delete(g.lost, id)
+	}
+}
+
 // gatedDriver is a River driver whose queues take what the gate allows. River's own limits are per queue, and its drivers are the only
-// place before a job is taken. It embeds the interface and changes one method, so that a new version of River keeps working as long as
-// that method stays.
+// place before a job is taken, and where the state of one that another process has by now can be left alone. It embeds the interface and
+// changes two methods, so that a new version of River keeps working as long as these stay.
 type gatedDriver[TTx any] struct {
 	riverdriver.Driver[TTx]
 	gate *gate // nil: no limit
@@ -180,4 +212,17 @@ func (e gatedExecutor) JobGetAvailable(
 	}
 	e.gate.took(params.Queue, reserved, ids)
 	return result, err
+}
+
+// JobSetStateIfRunningMany implements riverdriver.Executor.
+func (e gatedExecutor) JobSetStateIfRunningMany(
+	ctx context.Context, params *riverdriver.JobSetStateIfRunningManyParams,
+) ([]*rivertype.JobRow, error) {
+	own := *params
+	own.ID = e.gate.without(params.ID)
+	rows, err := e.Executor.JobSetStateIfRunningMany(ctx, &own)
+	if err == nil {
+		e.gate.forget(params.ID)
+	}
+	return rows, err
 }

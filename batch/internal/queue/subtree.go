@@ -21,6 +21,7 @@ func (w *worker) NextRetry(job *river.Job[subtreeArgs]) time.Time {
 
 // Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, job *river.Job[subtreeArgs]) error {
+	w.await(ctx, job)
 	defer w.gate.release(job.ID)
 	found, err := w.q.byID(ctx, job.Args.Job)
 	switch {
@@ -109,6 +110,24 @@ func (w *worker) started(id int64, r *running) bool {
 	}
 	w.running[id] = r
 	return true
+}
+
+// await waits until an earlier run of the same River job has ended: this process was taken for dead, and has taken the job again itself.
+func (w *worker) await(ctx context.Context, job *river.Job[subtreeArgs]) {
+	for ctx.Err() == nil {
+		w.mu.Lock()
+		r := w.running[job.ID]
+		w.mu.Unlock()
+		if r == nil {
+			return
+		}
+		w.lose(job.ID, r)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+		w.gate.took(job.Queue, 0, []int64{job.ID}) // the earlier run gives back the lane of both
+	}
 }
 
 func (w *worker) ended(id int64) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ type worker struct {
 	watch   watch
 
 	jobs    map[int64]*known // only of the goroutine of Work
-	strays  map[int64]string // likewise; see takeBackStrays
+	strays  map[int64]string // likewise; see compare
 	lastFix time.Time        // likewise
 
 	mu       sync.Mutex
@@ -207,7 +208,7 @@ func (w *worker) sync(ctx context.Context) error {
 	w.mu.Unlock()
 	if time.Since(w.lastFix) >= w.q.heartbeat {
 		w.lastFix = time.Now()
-		errs = append(errs, w.watch.look(ctx, w.q), w.q.release(ctx), w.q.removeAbandoned(ctx), w.takeBackStrays(ctx))
+		errs = append(errs, w.watch.look(ctx, w.q), w.q.release(ctx), w.q.removeAbandoned(ctx), w.compare(ctx))
 		for id, state := range states {
 			if state == Running && w.jobs[id].mine {
 				errs = append(errs, w.q.complete(ctx, id))
@@ -243,9 +244,14 @@ func (w *worker) follow(ctx context.Context, id int64, k *known, state State) er
 	return nil
 }
 
-// takeBackStrays gives back River jobs that count as running here and do not: the connection broke when they were fetched, or River could
-// not store how they ended. One that is found twice, a heartbeat apart, is taken to be such.
-func (w *worker) takeBackStrays(ctx context.Context) error {
+// compare looks whether what runs here is what counts as running here.
+//
+// River jobs that do not run here are given back: the connection broke when they were fetched, or River could not store how they ended. One
+// that is found twice, a heartbeat apart, is taken to be such. Subtrees that do not count as running here are left to others: this process
+// was taken for dead, because it stood still or could not reach the database.
+func (w *worker) compare(ctx context.Context) error {
+	runs := w.runs()
+	mine := map[int64]bool{}
 	strays := map[int64]string{} // when they were taken
 	err := each(ctx, w.q.read, func(scan func(dest ...any) error) error {
 		var id int64
@@ -253,6 +259,7 @@ func (w *worker) takeBackStrays(ctx context.Context) error {
 		if err := scan(&id, &taken); err != nil {
 			return err
 		}
+		mine[id] = true
 		if !w.gate.has(id) {
 			strays[id] = taken
 		}
@@ -261,6 +268,11 @@ func (w *worker) takeBackStrays(ctx context.Context) error {
 		WHERE state = 'running' AND kind = $1 AND `+w.q.dialect.lastTaker+" = $2", subtreeArgs{}.Kind(), w.process.id)
 	if err != nil {
 		return err
+	}
+	for id, r := range runs {
+		if !mine[id] {
+			w.lose(id, r)
+		}
 	}
 	before := w.strays
 	w.strays = strays
@@ -276,6 +288,23 @@ func (w *worker) takeBackStrays(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// runs returns what runs now.
+func (w *worker) runs() map[int64]*running {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.running)
+}
+
+// lose stops a subtree that another process has taken over. How it ends here no longer counts.
+func (w *worker) lose(id int64, r *running) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running[id] == r {
+		w.gate.lose(id)
+		r.stop()
+	}
 }
 
 // complete ends a job that is done, and gives one that has requests without an answer, but no River jobs left, new ones: River jobs

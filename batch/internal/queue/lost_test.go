@@ -1,0 +1,86 @@
+package queue_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ragpilot/ragpilot/batch/internal/queue"
+)
+
+// A worker that was taken for dead, as one that stood still for a time is, leaves its subtree to the worker that has it now.
+func TestTakenForDead(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		const n = 500
+		job := create(t, q, "dead", requests(1, n))
+		var first, second atomic.Int64
+		slow := func(begun *atomic.Int64) func(ctx context.Context, s queue.Subtree) error {
+			return func(ctx context.Context, s queue.Subtree) error {
+				begun.Add(1)
+				for i := range s.Requests {
+					select {
+					case <-s.Stop:
+						return nil
+					case <-time.After(10 * time.Millisecond):
+					}
+					if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		work(t, q, queue.WorkerOptions{Name: "stands-still", Do: slow(&first)})
+		eventually(t, "a call", func() bool { return e.count() > 0 })
+		work(t, open(t, dsn), queue.WorkerOptions{Do: slow(&second)})
+		eventually(t, "a takeover", func() bool {
+			if _, err := queue.QueryText(t.Context(), q, "DELETE FROM batch_process WHERE id LIKE 'stands-still%'"); err != nil {
+				t.Log(err)
+			}
+			return second.Load() > 0
+		})
+		wait(t, q, job)
+		complete(t, q, job, n)
+		if e.count() > n+n/2 {
+			t.Errorf("%d calls for %d requests: both workers went on", e.count(), n)
+		}
+		if first.Load() != 1 || second.Load() != 1 {
+			t.Errorf("the subtree was begun %d and %d times, want once by each worker", first.Load(), second.Load())
+		}
+	})
+}
+
+// A worker that was taken for dead may take its subtree again itself.
+func TestTakenAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "again", requests(1, 300))
+		var now, most atomic.Int64
+		work(t, q, queue.WorkerOptions{Name: "stands-still", Lanes: 2, Do: func(ctx context.Context, s queue.Subtree) error {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			for i := range s.Requests {
+				select {
+				case <-s.Stop:
+					return nil
+				case <-time.After(10 * time.Millisecond):
+				}
+				if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		eventually(t, "a call", func() bool { return e.count() > 0 })
+		if _, err := queue.QueryText(t.Context(), q, "UPDATE river_job SET state = 'available' WHERE state = 'running'"); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, q, job)
+		complete(t, q, job, 300)
+		if e.count() > 302 || most.Load() > 1 {
+			t.Errorf("%d calls for 300 requests, by up to %d runs at a time", e.count(), most.Load())
+		}
+	})
+}
