@@ -128,12 +128,29 @@ func (l *layout) checkTexts(p *Prompt) error {
 			return fmt.Errorf("%s: the text is not UTF-8", what)
 		}
 	}
-	for _, name := range append([]string{allMark, blocksMark}, l.columns...) {
-		if mark := "{{" + name + "}}"; strings.Contains(p.System, mark) {
-			return fmt.Errorf("system: %s stands there, but it is the same for all rows; columns stand in the text of the prompt", mark)
-		}
+	if mark := l.markIn(p.System); mark != "" {
+		return fmt.Errorf("system: %s stands there, but it is the same for all rows; columns stand in the text of the prompt", mark)
 	}
 	return nil
+}
+
+// markIn returns the first mark in a text that would be replaced in the text of a prompt; empty: there is none.
+func (l *layout) markIn(text string) string {
+	for at := strings.Index(text, "{{"); at >= 0; {
+		behind := text[at+2:]
+		name, _, rest, err := templateName(behind)
+		if err == nil && (name == allMark || name == blocksMark || slices.ContainsFunc(l.columns, func(c string) bool {
+			return c == name || strings.TrimSpace(c) == name
+		})) {
+			return text[at : len(text)-len(rest)]
+		}
+		next := strings.Index(text[at+1:], "{{") // {{{ may be a brace and the beginning of a name
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	return ""
 }
 
 // answerLabel stands in front of the answers of examples, and at the end of a prompt that has examples.

@@ -251,6 +251,8 @@ func TestPromptErrors(t *testing.T) {
 		"unknown in columns":      {Prompt{Columns: []string{"f"}}, false, `columns: there is no column "f"; the table has "number"`},
 		"columns without {{*}}":   {Prompt{Text: "{{number}}", Columns: []string{"found"}}, false, `columns: the prompt has no {{*}} where "found" could stand`},
 		"a column in the system":  {Prompt{System: "You know {{number}}."}, false, "system: {{number}} stands there, but it is the same for all rows"},
+		"spaces in the system":    {Prompt{System: "You {{{{ know {{ number }}."}, false, "system: {{ number }} stands there"},
+		"quotes in the system":    {Prompt{System: `You know {{{"number"}}.`}, false, `system: {{"number"}} stands there`},
 		"order":                   {Prompt{Order: "best"}, false, `order "best": want per-row, fixed or as-is`},
 		"fixed order with blocks": {Prompt{Order: Fixed}, true, `order "fixed": rows with blocks have no columns in common`},
 		"not UTF-8":               {Prompt{Text: "\xff{{number}}"}, false, "prompt: the text is not UTF-8"},
