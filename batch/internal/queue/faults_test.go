@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,4 +168,31 @@ func TestWaitClosed(t *testing.T) {
 	if found, err := q.Wait(t.Context(), job.ID); err == nil {
 		t.Errorf("%+v of a queue that is closed", found)
 	}
+}
+
+// A job whose answers the database does not take is paused, and its requests are not asked again and again.
+func TestBrokenTables(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "broken", requests(1, 10))
+		if _, err := queue.QueryText(t.Context(), q, "ALTER TABLE batch_answer RENAME COLUMN took TO duration"); err != nil {
+			t.Fatal(err)
+		}
+		work(t, q, queue.WorkerOptions{Do: e.do})
+		eventually(t, "a pause", func() bool {
+			found, err := q.Job(t.Context(), job.Name)
+			return err == nil && found.State == queue.Paused && strings.Contains(found.Reason, "took")
+		})
+		if e.count() != 1 {
+			t.Errorf("%d calls before the pause, want 1", e.count())
+		}
+		if _, err := queue.QueryText(t.Context(), q, "ALTER TABLE batch_answer RENAME COLUMN duration TO took"); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Resume(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, q, job)
+		complete(t, q, job, 10)
+	})
 }

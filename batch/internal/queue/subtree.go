@@ -82,6 +82,8 @@ func (w *worker) result(ctx context.Context, job *river.Job[subtreeArgs], run *r
 		w.q.log.WarnContext(ctx, "the engine is away", "job", run.job.Name, "subtree", run.number, "error", err)
 		w.setAway(time.Now())
 		return river.JobSnooze(awayInterval)
+	case broken(err):
+		return w.pauseBroken(ctx, run, err)
 	case err == nil:
 		err = fmt.Errorf("%d requests were left without an answer", len(left))
 	}
@@ -99,6 +101,15 @@ func (w *worker) result(ctx context.Context, job *river.Job[subtreeArgs], run *r
 		w.q.log.WarnContext(ctx, "a batch job cannot be ended yet", "job", run.job.Name, "error", err)
 	}
 	return err // River discards the job, and shows why
+}
+
+// pauseBroken pauses a job whose answers cannot be stored. Asking again would only cost.
+func (w *worker) pauseBroken(ctx context.Context, run *run, why error) error {
+	err := w.q.Pause(ctx, run.job.ID, fmt.Sprintf("answers cannot be stored: %v", why))
+	if err != nil && !errors.Is(err, ErrState) {
+		w.q.log.WarnContext(ctx, "answers of a job cannot be stored, and it cannot be paused", "job", run.job.Name, "error", errors.Join(why, err))
+	}
+	return river.JobSnooze(time.Second)
 }
 
 // started notes what runs. It returns false if the worker stops, or another subtree runs alone.

@@ -241,15 +241,27 @@ func clean(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 }
 
+// sqliteError is SQLite's code for a statement that is wrong, such as one that names a column that is not there.
+const sqliteError = 1
+
 // hopeless reports whether trying again cannot help: the statement or its values are wrong.
 func hopeless(err error) bool {
 	if failed, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(failed.Code, "22") || strings.HasPrefix(failed.Code, "23") || strings.HasPrefix(failed.Code, "42")
 	}
-	const sqliteError, sqliteTooBig, sqliteConstraint, sqliteMismatch = 1, 18, 19, 20
+	const sqliteTooBig, sqliteConstraint, sqliteMismatch = 18, 19, 20
 	if failed, ok := errors.AsType[*driver.Error](err); ok {
 		code := failed.Code() & 0xff
 		return code == sqliteError || code == sqliteTooBig || code == sqliteConstraint || code == sqliteMismatch
 	}
 	return false
+}
+
+// broken reports whether a database takes no answers at all: a table is not as it should be, or may not be written.
+func broken(err error) bool {
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.HasPrefix(failed.Code, "42")
+	}
+	failed, ok := errors.AsType[*driver.Error](err)
+	return ok && failed.Code() == sqliteError
 }
