@@ -49,6 +49,9 @@ func openJobs(cmd *cobra.Command, db string) (*batch.Jobs, error) {
 	}
 	if !strings.Contains(db, "://") {
 		if _, err := os.Stat(db); err != nil {
+			if strings.ContainsAny(db, "=@") {
+				err = errors.Unwrap(err) // without the name, which may hold a password
+			}
 			return nil, fmt.Errorf("--db: %w", err)
 		}
 	}

@@ -221,7 +221,7 @@ func (f *batchRunFlags) check(source string) (batch.WorkOptions, error) {
 	f.db = cmp.Or(f.db, f.out+".jobs.db")
 	f.name = cmp.Or(f.name, filepath.Base(f.out))
 	if f.noWork && !strings.Contains(f.db, "://") {
-		return work, fmt.Errorf("--no-work: workers elsewhere need a PostgreSQL database in --db, not %s", f.db)
+		return work, errors.New("--no-work: workers elsewhere need a PostgreSQL database in --db: postgres://user@host/name")
 	}
 	return work, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -84,6 +85,9 @@ func Open(ctx context.Context, dsn string, opts Options) (*Queue, error) {
 	case isURL: // the rest of it may hold a password
 		where = "database"
 		err = fmt.Errorf("%q is not supported: want the path of a file, or postgres://user@host/name", scheme+"://")
+	case connection.MatchString(dsn): // as the name of a file its password could be read
+		where = "database"
+		err = errors.New("want the path of a file, or postgres://user@host/name, and no other form of a connection")
 	default:
 		where = fmt.Sprintf("SQLite file %q", dsn)
 		err = q.openSQLite(ctx, dsn)
@@ -96,6 +100,9 @@ func Open(ctx context.Context, dsn string, opts Options) (*Queue, error) {
 	}
 	return q, nil
 }
+
+// connection matches what names a PostgreSQL database and is no URL: "host=a password=b", "postgres:/user:b@a".
+var connection = regexp.MustCompile(`(?i)^\s*(host|hostaddr|port|user|dbname|service)\s*=|(^|\s)password\s*=|^postgres(ql)?:`)
 
 func (q *Queue) prepare(ctx context.Context) (err error) {
 	if q.client, err = q.newClient(&river.Config{}, nil); err != nil {

@@ -319,6 +319,7 @@ func TestOpenErrors(t *testing.T) {
 	for _, dsn := range []string{
 		"postgres://ana:hunter2@127.0.0.1:1/none?sslmode=disable&connect_timeout=2", "postgres://ana:hunter2@127.0.0.1:port/none",
 		"POSTGRES://ana:hunter2@127.0.0.1:1/none?sslmode=disable&connect_timeout=2", "mysql://ana:hunter2@127.0.0.1/none",
+		"host=127.0.0.1 password=hunter2", "password = hunter2 host=127.0.0.1", "postgres:/ana:hunter2@127.0.0.1/none",
 		"", ":memory:", t.TempDir(), t.TempDir() + "/none/jobs.db",
 	} {
 		q, err := queue.Open(t.Context(), dsn, queue.Options{})

@@ -107,7 +107,7 @@ func (w *worker) result(ctx context.Context, job *river.Job[subtreeArgs], run *r
 func (w *worker) pauseBroken(ctx context.Context, run *run, why error) error {
 	err := w.q.Pause(ctx, run.job.ID, fmt.Sprintf("answers cannot be stored: %v", why))
 	if err != nil && !errors.Is(err, ErrState) {
-		w.q.log.WarnContext(ctx, "answers of a job cannot be stored, and it cannot be paused", "job", run.job.Name, "error", errors.Join(why, err))
+		w.q.log.WarnContext(ctx, "answers of a job cannot be stored", "job", run.job.Name, "error", errors.Join(why, err))
 	}
 	return river.JobSnooze(time.Second)
 }
