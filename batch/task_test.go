@@ -189,3 +189,14 @@ func TestOpenAIBatchFileIsPrepared(t *testing.T) {
 		}
 	}
 }
+
+// Any concurrency is a number of lanes that River takes.
+func TestLanes(t *testing.T) {
+	for _, c := range []struct{ replicas, concurrency, want int }{
+		{2, 0, 4}, {2, 1, 2}, {1, 2, 2}, {1, 64, 2}, {1, 65, 3}, {3, 129, 12}, {1, 1 << 20, 10_000}, {2, math.MaxInt, 10_000},
+	} {
+		if got := lanes(c.replicas, c.concurrency); got != c.want {
+			t.Errorf("%d replicas, concurrency %d: %d lanes, want %d", c.replicas, c.concurrency, got, c.want)
+		}
+	}
+}

@@ -68,14 +68,17 @@ func (j *Jobs) Work(ctx context.Context, o WorkOptions) error {
 // lanes returns how many subtrees are under way at a time: one for each replica that has one request in flight, so that the order of the
 // plan is kept; else enough that the end of one does not leave a replica idle.
 func lanes(replicas, concurrency int) int {
-	const perLane = 64 // requests in flight that one subtree keeps busy
+	const (
+		perLane  = 64     // requests in flight that one subtree keeps busy
+		maxLanes = 10_000 // River takes no more
+	)
 	switch concurrency {
 	case 0:
 		return 2 * replicas
 	case 1:
 		return replicas
 	}
-	return replicas * (1 + (concurrency+perLane-1)/perLane)
+	return min(replicas*(1+(concurrency-1)/perLane+1), maxLanes)
 }
 
 // worker answers subtrees.
