@@ -15,7 +15,7 @@ func TestTakenForDead(t *testing.T) {
 		q, e := open(t, dsn), newEngine()
 		const n = 500
 		job := create(t, q, "dead", requests(1, n))
-		var first, second atomic.Int64
+		var first, second atomic.Int64 // how often each worker began the subtree
 		slow := func(begun *atomic.Int64) func(ctx context.Context, s queue.Subtree) error {
 			return func(ctx context.Context, s queue.Subtree) error {
 				begun.Add(1)
@@ -46,8 +46,8 @@ func TestTakenForDead(t *testing.T) {
 		if e.count() > n+n/2 {
 			t.Errorf("%d calls for %d requests: both workers went on", e.count(), n)
 		}
-		if first.Load() != 1 || second.Load() != 1 {
-			t.Errorf("the subtree was begun %d and %d times, want once by each worker", first.Load(), second.Load())
+		if second.Load() != 1 { // the first one may take it again itself, before the takeover
+			t.Errorf("the subtree was begun %d times by the worker that took it over", second.Load())
 		}
 	})
 }
