@@ -78,7 +78,7 @@ func lanes(replicas, concurrency int) int {
 	case 1:
 		return replicas
 	}
-	return min(replicas*(1+(concurrency-1)/perLane+1), maxLanes)
+	return min(replicas*(2+(concurrency-1)/perLane), maxLanes)
 }
 
 // worker answers subtrees.

@@ -21,7 +21,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	driver "modernc.org/sqlite" // "sqlite"
 )
 
 // Schema is the schema of PostgreSQL that holds the tables, River's included, unless the DSN sets search_path.
@@ -215,7 +215,7 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	tx, err := q.write.BeginTx(ctx, nil) // it holds the file's lock: other processes migrate before or after
+	tx, err := q.beginNew(ctx) // it holds the file's lock: other processes migrate before or after
 	if err != nil {
 		return err
 	}
@@ -228,6 +228,24 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// beginNew begins a transaction in a file that may be new. SQLite refuses at once to change a file to WAL mode while another process does so,
+// and does not wait for that.
+func (q *Queue) beginNew(ctx context.Context) (tx *sql.Tx, err error) {
+	const sqliteBusy = 5
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		tx, err = q.write.BeginTx(ctx, nil)
+		if failed, ok := errors.AsType[*driver.Error](err); !ok || failed.Code()&0xff != sqliteBusy {
+			return tx, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil, err
 }
 
 // pragmas are what connections to SQLite set. With FULL an answer that was stored outlives a loss of power.

@@ -22,7 +22,8 @@ func (w *worker) NextRetry(job *river.Job[subtreeArgs]) time.Time {
 // Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, job *river.Job[subtreeArgs]) error {
 	w.await(ctx, job)
-	defer w.gate.release(job.ID)
+	release := sync.OnceFunc(func() { w.gate.release(job.ID) })
+	defer release()
 	found, err := w.q.byID(ctx, job.Args.Job)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -36,7 +37,10 @@ func (w *worker) Work(ctx context.Context, job *river.Job[subtreeArgs]) error {
 	if found.State != Running || !w.started(job.ID, &running{job: found.ID, stop: sync.OnceFunc(func() { close(stop) })}) {
 		return river.JobSnooze(0)
 	}
-	defer w.ended(job.ID)
+	defer func() {
+		release() // first: a later run of the same River job waits for the end of this one, and has the lane then
+		w.ended(job.ID)
+	}()
 	requests, err := w.q.open(ctx, job.Args)
 	alone := false
 	if err == nil {
@@ -125,11 +129,14 @@ func (w *worker) started(id int64, r *running) bool {
 
 // await waits until an earlier run of the same River job has ended: this process was taken for dead, and has taken the job again itself.
 func (w *worker) await(ctx context.Context, job *river.Job[subtreeArgs]) {
-	for ctx.Err() == nil {
+	for waited := false; ctx.Err() == nil; waited = true {
 		w.mu.Lock()
 		r := w.running[job.ID]
 		w.mu.Unlock()
 		if r == nil {
+			if waited {
+				w.gate.took(job.Queue, 0, []int64{job.ID}) // the earlier run has given back the lane of both
+			}
 			return
 		}
 		w.lose(job.ID, r)
@@ -137,7 +144,6 @@ func (w *worker) await(ctx context.Context, job *river.Job[subtreeArgs]) {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Millisecond):
 		}
-		w.gate.took(job.Queue, 0, []int64{job.ID}) // the earlier run gives back the lane of both
 	}
 }
 
