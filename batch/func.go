@@ -16,7 +16,8 @@ type funcEngine struct {
 }
 
 // Func returns an engine that answers by a function, such as a chain of a framework. The function gets the text of the user's message,
-// and is called by several goroutines at a time. Its error is tried again unless it wraps [engines.ErrRefused]. No tokens are reported.
+// and is called by several goroutines at a time. Its error is tried again unless it wraps [engines.ErrRefused]; while every call
+// fails, the function counts as an engine that is away, and is called again until ctx ends. No tokens are reported.
 func Func(name string, answer func(ctx context.Context, prompt string) (string, error)) engines.Engine {
 	return &funcEngine{cmp.Or(name, "func"), answer}
 }
