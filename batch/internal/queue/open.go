@@ -230,8 +230,8 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 	return tx.Commit()
 }
 
-// beginNew begins a transaction in a file that may be new. SQLite refuses at once to change a file to WAL mode while another process does so,
-// and does not wait for that.
+// beginNew begins a transaction in a file that may be new. SQLite refuses at once to change a file to WAL mode while another process does
+// so, and does not wait for that.
 func (q *Queue) beginNew(ctx context.Context) (tx *sql.Tx, err error) {
 	const sqliteBusy = 5
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
