@@ -32,7 +32,7 @@ func TestTaskErrors(t *testing.T) {
 		`extra member "messages": it cannot be set`:           {Extra: extra("messages", "[]")},
 		`extra member "stream": it cannot be set`:             {Extra: extra("stream", "false")},
 		`extra member "stream_options": it cannot be set`:     {Extra: extra("stream_options", "{}")},
-		"extra members: body.n: 2 is not possible: only the ": {Extra: extra("n", "2")},
+		"extra member n: 2: only the text of one answer is kept": {Extra: extra("n", "2")},
 	} {
 		if err := task.check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
