@@ -7,7 +7,7 @@
 # Arguments choose what runs, all of it otherwise:
 #   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
 #   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
-#   batch      a table of 600 rows as batch orders and sends it, and in its own order: how many tokens are computed; a minute or two
+#   batch      a table of 600 rows as batch orders and sends it, and in its own order: how many tokens are computed; minutes
 #   doctor     ragpilot doctor and servers that are started well and badly, or stand behind a bad gateway: nine starts of vLLM
 #   ttft       the same with SmolLM2-135M, timed: an hour and more on two cores without AVX-512
 # Batch, computed and ttft need SmolLM2's tokens, computed and ttft ../shared/traces beside the repository.

@@ -243,7 +243,7 @@ func tokenizes(ctx context.Context, engine *openai.Engine) bool {
 	return err == nil
 }
 
-// blockSize returns how many tokens a block of an engine's cache has, 0 if it is not vLLM, which is the only one to say so in its metrics.
+// blockSize returns how many tokens a block of an engine's cache has, as vLLM and the local engine say in their metrics; else 0.
 func (f *batchEngineFlags) blockSize(ctx context.Context, url string) int {
 	engine, err := vllm.New(vllm.Config{Server: openai.Config{BaseURL: url, APIKey: f.apiKey, Retries: -1}, Patience: probeTimeout})
 	if err != nil {

@@ -29,8 +29,8 @@ import (
 type Call struct {
 	Seq     int             // its place in the order of execution
 	Request engines.Request // what is sent
-	// Choices is how many answers are asked for, if more is than the text of one: the Text of the Answer is the list of choices then, as
-	// JSON, with all that is in them.
+	// Choices is 0 for a call that asks for the text of one answer. For one that asks for more, such as tool calls, it is the number of
+	// answers; the Text of the Answer is the list of choices then, in JSON, as the engine sent it.
 	Choices int
 }
 

@@ -27,12 +27,12 @@ type greedyOptions struct {
 	rowStop, kidStop int   // depth; 0: unlimited
 }
 
-// greedies are tried. The first two are the settings of the published benchmark's program (Liu et al.), so that it is not ahead.
+// greedies are the settings to try. The first two are those of the published program (Liu et al.).
 var greedies = []greedyOptions{{stop: 100_000, rowStop: 4, kidStop: 2}, {rowStop: 4, kidStop: 2}, {}, {linear: true}}
 
 const greedySteps = 60_000_000
 
-// newGreedy weighs units by the words that distinguish them from the others of their column: by their bytes, or the square of that.
+// newGreedy weighs each unit by the length in bytes of the words that the other units of its column do not share, or by the square of that.
 func newGreedy(p *part, columns int, o greedyOptions) *greedy {
 	g := &greedy{greedyOptions: o, p: p, weight: make([]int64, len(p.text)), count: make([]int32, len(p.text)), steps: greedySteps}
 	for c := range columns {

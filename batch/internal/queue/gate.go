@@ -148,7 +148,7 @@ func (g *gate) lose(id int64) {
 	g.lost[id] = true
 }
 
-// without returns River jobs with 0, which is no job, in place of those that were lost.
+// without returns IDs of River jobs, with 0, which no job has, in place of those of lost ones.
 func (g *gate) without(ids []int64) []int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,7 +161,7 @@ func (g *gate) without(ids []int64) []int64 {
 	return ids
 }
 
-// forget takes note that River jobs that were lost have ended here.
+// forget drops lost River jobs: they have ended here.
 func (g *gate) forget(ids []int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,9 +170,9 @@ func (g *gate) forget(ids []int64) {
 	}
 }
 
-// gatedDriver is a River driver whose queues take what the gate allows. River's own limits are per queue, and its drivers are the only
-// place before a job is taken, and where the state of one that another process has by now can be left alone. It embeds the interface and
-// changes two methods, so that a new version of River keeps working as long as these stay.
+// gatedDriver is a River driver with two changes: queues take only what the gate allows, as River's own limits are per queue, and the state
+// of a River job that another process has taken over is not written. It embeds the interface, so a new version of River works as long as
+// these two methods stay.
 type gatedDriver[TTx any] struct {
 	riverdriver.Driver[TTx]
 	gate *gate // nil: no limit

@@ -9,32 +9,36 @@ import (
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
 )
 
+// slowly answers the requests of a subtree one after the other, and ends early when the subtree stops.
+func slowly(e *engine) func(context.Context, queue.Subtree) error {
+	return func(ctx context.Context, s queue.Subtree) error {
+		for i := range s.Requests {
+			select {
+			case <-s.Stop:
+				return nil
+			case <-time.After(10 * time.Millisecond):
+			}
+			if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // A worker that was taken for dead, as one that stood still for a time is, leaves its subtree to the worker that has it now.
 func TestTakenForDead(t *testing.T) {
 	onBoth(t, func(t *testing.T, dsn string) {
 		q, e := open(t, dsn), newEngine()
 		const n = 500
 		job := create(t, q, "dead", requests(1, n))
-		var first, second atomic.Int64 // how often each worker began the subtree
-		slow := func(begun *atomic.Int64) func(ctx context.Context, s queue.Subtree) error {
-			return func(ctx context.Context, s queue.Subtree) error {
-				begun.Add(1)
-				for i := range s.Requests {
-					select {
-					case <-s.Stop:
-						return nil
-					case <-time.After(10 * time.Millisecond):
-					}
-					if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-		}
-		work(t, q, queue.WorkerOptions{Name: "stands-still", Do: slow(&first)})
+		var second atomic.Int64 // how often the worker that takes it over began the subtree
+		work(t, q, queue.WorkerOptions{Name: "stands-still", Do: slowly(e)})
 		eventually(t, "a call", func() bool { return e.count() > 0 })
-		work(t, open(t, dsn), queue.WorkerOptions{Do: slow(&second)})
+		work(t, open(t, dsn), queue.WorkerOptions{Do: func(ctx context.Context, s queue.Subtree) error {
+			second.Add(1)
+			return slowly(e)(ctx, s)
+		}})
 		eventually(t, "a takeover", func() bool {
 			if _, err := queue.QueryText(t.Context(), q, "DELETE FROM batch_process WHERE id LIKE 'stands-still%'"); err != nil {
 				t.Log(err)
@@ -61,17 +65,7 @@ func TestTakenAgain(t *testing.T) {
 		work(t, q, queue.WorkerOptions{Name: "stands-still", Lanes: 2, Do: func(ctx context.Context, s queue.Subtree) error {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
-			for i := range s.Requests {
-				select {
-				case <-s.Stop:
-					return nil
-				case <-time.After(10 * time.Millisecond):
-				}
-				if err := s.Store(ctx, e.answer(&s, &s.Requests[i])); err != nil {
-					return err
-				}
-			}
-			return nil
+			return slowly(e)(ctx, s)
 		}})
 		eventually(t, "a call", func() bool { return e.count() > 0 })
 		if _, err := queue.QueryText(t.Context(), q, "UPDATE river_job SET state = 'available' WHERE state = 'running'"); err != nil {

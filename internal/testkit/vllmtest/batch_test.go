@@ -18,7 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/vllm"
 )
 
-// A table of complaints: rows of a product share its description, and stand far from each other.
+// complaints is a table in which rows of one product share its description, and stand far from each other.
 func complaints(rows int) string {
 	text := "id,city,product\n"
 	for i := range rows {
@@ -27,14 +27,15 @@ func complaints(rows int) string {
 	return text
 }
 
-// TestRealBatch runs a table through a server with `batch`, a request at a time and several, and in the order of the table. The server must
-// compute what the report says, to the token. Requests that run at the same time must not compute what they share.
+// TestRealBatch asks a server about each row of a table, in the order of the table and with batch, one request at a time and several. The
+// server must compute exactly the tokens that the report says: requests that run at the same time must not compute what they share.
 func TestRealBatch(t *testing.T) {
 	python, model := needs(t, envCount)
 	const block, pool = 32, 400_000
+	dtype := cmp.Or(os.Getenv(envDtype), "bfloat16")
 	s := serve(t, options{
-		python: python, model: model, block: block, blocks: pool/block + 1, window: 8192, dtype: cmp.Or(os.Getenv(envDtype), "bfloat16"),
-		threads: setting(t, envThreads, 2), gigabytes: gigabytes(t, model, cmp.Or(os.Getenv(envDtype), "bfloat16"), pool+block),
+		python: python, model: model, block: block, blocks: pool/block + 1, window: 8192, dtype: dtype,
+		threads: setting(t, envThreads, 2), gigabytes: gigabytes(t, model, dtype, pool+block),
 	})
 	engine, err := openai.New(openai.Config{BaseURL: s.url(), Model: served, Retries: -1, IDs: openai.IDHeader})
 	if err != nil {
