@@ -20,18 +20,18 @@ func TestTaskErrors(t *testing.T) {
 		return map[string]json.RawMessage{"seed": json.RawMessage("1"), name: json.RawMessage(value)}
 	}
 	for want, task := range map[string]Task{
-		"max tokens -1: want at least 1":                      {MaxTokens: -1},
-		"temperature -0.5: want at least 0":                   {Temperature: -0.5},
-		"temperature NaN: want at least 0":                    {Temperature: math.NaN()},
-		"temperature +Inf: want at least 0":                   {Temperature: math.Inf(1)},
-		"model \"\\xff\": it is not UTF-8":                    {Model: "\xff"},
-		"schema: not JSON":                                    {Schema: json.RawMessage("{")},
-		"schema: ":                                            {Schema: json.RawMessage(`{"type":5}`)},
-		`blocks "b": they come from a column or`:              {Prompt: Prompt{Blocks: "b"}, Retrieve: retrieve},
-		`extra member "x": "{" is not JSON`:                   {Extra: extra("x", "{")},
-		`extra member "messages": it cannot be set`:           {Extra: extra("messages", "[]")},
-		`extra member "stream": it cannot be set`:             {Extra: extra("stream", "false")},
-		`extra member "stream_options": it cannot be set`:     {Extra: extra("stream_options", "{}")},
+		"max tokens -1: want at least 1":                         {MaxTokens: -1},
+		"temperature -0.5: want at least 0":                      {Temperature: -0.5},
+		"temperature NaN: want at least 0":                       {Temperature: math.NaN()},
+		"temperature +Inf: want at least 0":                      {Temperature: math.Inf(1)},
+		"model \"\\xff\": it is not UTF-8":                       {Model: "\xff"},
+		"schema: not JSON":                                       {Schema: json.RawMessage("{")},
+		"schema: ":                                               {Schema: json.RawMessage(`{"type":5}`)},
+		`blocks "b": they come from a column or`:                 {Prompt: Prompt{Blocks: "b"}, Retrieve: retrieve},
+		`extra member "x": "{" is not JSON`:                      {Extra: extra("x", "{")},
+		`extra member "messages": it cannot be set`:              {Extra: extra("messages", "[]")},
+		`extra member "stream": it cannot be set`:                {Extra: extra("stream", "false")},
+		`extra member "stream_options": it cannot be set`:        {Extra: extra("stream_options", "{}")},
 		"extra member n: 2: only the text of one answer is kept": {Extra: extra("n", "2")},
 	} {
 		if err := task.check(); err == nil || !strings.HasPrefix(err.Error(), want) {
