@@ -7,5 +7,7 @@ import (
 	"syscall"
 )
 
-// alive reports whether a process of this machine exists.
-func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// alive reports whether a process of this machine exists, and whether that is known.
+func alive(pid int) (exists, known bool) {
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), true
+}

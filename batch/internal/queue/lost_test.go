@@ -2,6 +2,10 @@ package queue_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,4 +81,41 @@ func TestTakenAgain(t *testing.T) {
 			t.Errorf("%d calls for 300 requests, by up to %d runs at a time", e.count(), most.Load())
 		}
 	})
+}
+
+// With SQLite a process that exists is given more time: its heartbeat may wait for the lock of the file. One that does not exist, or whose
+// machine is another, is given none, or the usual time.
+func TestExistingProcess(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("whether a process exists is not asked for on Windows")
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		t.Skipf("this machine has no name: %v", err)
+	}
+	q, err := queue.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), queue.Options{Heartbeat: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	for id, p := range map[string]struct {
+		host string
+		pid  int
+	}{"here": {host, os.Getpid()}, "elsewhere": {host + "x", os.Getpid()}, "gone": {host, 1 << 30}} {
+		if _, err := queue.QueryText(t.Context(), q,
+			"INSERT INTO batch_process (id, host, pid, beat, seen) VALUES ($1, $2, $3, 1, 0)", id, p.host, p.pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left []string
+	seen := func(want ...string) func() bool {
+		return func() bool {
+			left, err = queue.QueryText(t.Context(), q, "SELECT id FROM batch_process WHERE seen = 0 ORDER BY id")
+			return err == nil && slices.Equal(left, want)
+		}
+	}
+	work(t, q, queue.WorkerOptions{Do: slowly(newEngine())})
+	eventually(t, "the end of the process that is gone", seen("elsewhere", "here"))
+	eventually(t, "the end of the process elsewhere, before that of the one here", seen("here"))
+	eventually(t, "the end of the process here", seen())
 }

@@ -30,7 +30,8 @@ const Schema = "ragpilot_batch"
 // Options configure [Open]; the zero Options are the usual ones.
 type Options struct {
 	Logger *slog.Logger // nil: nothing is logged
-	// Heartbeat is how often a process that works or loads gives a sign of life; after five without one it counts as dead. 0: 2 s.
+	// Heartbeat is how often a process that works or loads gives a sign of life; after five without one it counts as dead, with SQLite after
+	// thirty if it is known to exist. 0: 2 s.
 	Heartbeat time.Duration
 }
 

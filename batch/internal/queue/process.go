@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// missedBeats is how many heartbeats a process may miss before it counts as dead.
-const missedBeats = 5
+// How many heartbeats a process may miss before it counts as dead. With SQLite a heartbeat waits for the lock of the file, on a busy disk for
+// many seconds, and whether a process of this machine exists can be asked: one that does may only stand still.
+const (
+	missedBeats      = 5
+	missedByExisting = 30
+)
 
 // process is this process while it works or loads: a row of batch_process whose number grows with each heartbeat.
 type process struct {
@@ -111,9 +115,16 @@ func (w *watch) look(ctx context.Context, q *Queue) error {
 			s.since = before.since
 		}
 		seen[id] = s
-		// A file is of one machine, most of the time; the name of the machine says if not.
-		gone := q.pool == nil && host != "" && on == host && !alive(pid)
-		if gone || now.Sub(s.since) >= missedBeats*q.heartbeat {
+		missed := missedBeats
+		if q.pool == nil && host != "" && on == host { // a file is of one machine, most of the time; the name of the machine says if not
+			switch exists, known := alive(pid); {
+			case known && !exists:
+				missed = 0
+			case known:
+				missed = missedByExisting
+			}
+		}
+		if now.Sub(s.since) >= time.Duration(missed)*q.heartbeat {
 			dead = append(dead, id)
 		}
 		return nil
