@@ -42,9 +42,9 @@ func (p *parquetCopy) field(c *parquet.Column) parquet.Field {
 	return f
 }
 
-// encoding returns how a leaf is encoded: with a dictionary if the input has one, else plain. The library would take the first encoding that
-// the input's footer names. That may be the encoding of the levels, one that the library cannot write, or the old form of dictionaries, which it
-// writes in a way that no reader understands.
+// encoding returns how a leaf is encoded: with a dictionary if the input has one, else plain. The library would take the first encoding
+// that the input's footer names. That may be the encoding of the levels, one that the library cannot write, or the old form of
+// dictionaries, which it writes in a way that no reader understands.
 func (p *parquetCopy) encoding(c *parquet.Column) encoding.Encoding {
 	if c.Type().Kind() == parquet.Boolean {
 		return &parquet.Plain

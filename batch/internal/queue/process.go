@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// How many heartbeats a process may miss before it counts as dead. With SQLite a heartbeat waits for the lock of the file, on a busy disk for
-// many seconds, and whether a process of this machine exists can be asked: one that does may only stand still.
+// How many heartbeats a process may miss before it counts as dead. With SQLite a heartbeat waits for the lock of the file, on a busy disk
+// for many seconds, and whether a process of this machine exists can be asked.
 const (
 	missedBeats      = 5
 	missedByExisting = 30
