@@ -216,8 +216,8 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	tx, err := q.beginNew(ctx) // it holds the file's lock: other processes migrate before or after
-	if err != nil {
+	var tx *sql.Tx // it holds the file's lock: other processes migrate before or after
+	if err := patiently(ctx, func() (err error) { tx, err = q.write.BeginTx(ctx, nil); return err }); err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after Commit
@@ -231,22 +231,21 @@ func (q *Queue) openSQLite(ctx context.Context, path string) error {
 	return tx.Commit()
 }
 
-// beginNew begins a transaction in a file that may be new. SQLite refuses at once to change a file to WAL mode while another process does
-// so, and does not wait for that.
-func (q *Queue) beginNew(ctx context.Context) (tx *sql.Tx, err error) {
+// patiently calls f again for up to a minute while it finds an SQLite file locked. SQLite itself waits for ten seconds only, and looks now
+// and then, so that busy processes may have the lock each time. It does not wait at all where others change a new file to WAL mode.
+func patiently(ctx context.Context, f func() error) error {
 	const sqliteBusy = 5
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		tx, err = q.write.BeginTx(ctx, nil)
-		if failed, ok := errors.AsType[*driver.Error](err); !ok || failed.Code()&0xff != sqliteBusy {
-			return tx, err
+	for end := time.Now().Add(time.Minute); ; {
+		err := f()
+		if failed, ok := errors.AsType[*driver.Error](err); !ok || failed.Code()&0xff != sqliteBusy || time.Now().After(end) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return errors.Join(ctx.Err(), err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return nil, err
 }
 
 // pragmas are what connections to SQLite set. With FULL an answer that was stored outlives a loss of power.

@@ -36,7 +36,7 @@ func (q *Queue) enter(ctx context.Context, name string) (*process, error) {
 		name = name[:len(name)-1]
 	}
 	p := &process{q: q, id: strings.ToValidUTF8(name, "") + "-" + hex.EncodeToString(random[:]), done: make(chan struct{})}
-	if err := p.beat(ctx); err != nil {
+	if err := patiently(ctx, func() error { return p.beat(ctx) }); err != nil {
 		return nil, err
 	}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -2,9 +2,11 @@ package queue_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -313,6 +315,29 @@ func TestOpenTogether(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+// A process waits longer for a locked file than SQLite does itself: others may have the lock each time that SQLite looks.
+func TestOpenWhileLocked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for longer than SQLite does, which is ten seconds")
+	}
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	open(t, path)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(11*time.Second, func() { _, _ = conn.ExecContext(context.Background(), "ROLLBACK") })
+	open(t, path)
 }
 
 func TestOpenErrors(t *testing.T) {
