@@ -218,9 +218,12 @@ func answerForever(model, dir string) {
 	if err != nil {
 		panic(err)
 	}
-	for n := rand.IntN(8); ; n += 3 {
+	for n, answers := rand.IntN(8), 1; ; n, answers = n+3, answers+1 {
 		if _, err := e.Generate(context.Background(), killedAsk(n), nil); err != nil {
 			panic(err)
+		}
+		if answers == 4 {
+			fmt.Println("some blocks are in files by now")
 		}
 	}
 }
@@ -242,7 +245,14 @@ func TestEngineKilled(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), "LOCAL_KILLED_MODEL="+model, "LOCAL_KILLED_DIR="+dir)
 		cmd.Stderr = os.Stderr
+		said, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := said.Read(make([]byte, 1)); err != nil { // on a busy machine it would be killed before it has begun
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(100+rand.IntN(500)) * time.Millisecond)
