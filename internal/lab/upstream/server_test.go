@@ -43,7 +43,10 @@ func TestShapes(t *testing.T) {
 				if got.TTFT <= 0 || !strings.HasPrefix(got.ID, "chatcmpl-") {
 					t.Errorf("TTFT %v, ID %q", got.TTFT, got.ID)
 				}
-				got.TTFT, got.Total, got.ID = 0, 0, ""
+				if whole := name == "whole"; (got.Choices != nil) != whole {
+					t.Errorf("the choices as the engine sent them: %s; only an answer that is not streamed has them", got.Choices)
+				}
+				got.TTFT, got.Total, got.ID, got.Choices = 0, 0, "", nil
 				want := engines.Response{
 					Text: "0 1 2 3 4", Finish: "stop",
 					Usage: engines.Usage{PromptTokens: tokens.Count(prompt), OutputTokens: 5, CachedTokens: cached, CachedKnown: true},
