@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/batch"
 	"github.com/ragpilot/ragpilot/batch/table"
 	"github.com/ragpilot/ragpilot/internal/lab/figures"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func open(t *testing.T, csv string) *table.Table {
@@ -33,6 +34,7 @@ func open(t *testing.T, csv string) *table.Table {
 // TestPlan checks for tables with few values that each row is answered once, that each request has every column once, that only equal rows
 // share a request, and that the totals are those of the written plan.
 func TestPlan(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(r *rapid.T) {
 		columns := []string{"a", "b", "c"}
 		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy", "12.5", "12.7"}), 3, 3), 0, 30).Draw(r, "rows")
@@ -86,6 +88,7 @@ func TestPlan(t *testing.T) {
 
 // TestPlanWithout: the plan without a column is the plan of a table that does not have it.
 func TestPlanWithout(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(r *rapid.T) {
 		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy"}), 4, 4), 0, 20).Draw(r, "rows")
 		hidden := rapid.IntRange(0, 3).Draw(r, "hidden")

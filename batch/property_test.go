@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/batch/table"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // randomTemplate draws a text that names each of some columns once, and maybe the others by {{*}}.
@@ -40,6 +41,7 @@ func randomTemplate(r *rapid.T, columns []string) (text string, named []string) 
 
 // Every cell of a row stands in the prompt of the row once, and those of other rows do not, whatever the template and the order.
 func TestEveryCellStandsInItsPromptOnce(t *testing.T) {
+	testkit.NotUnderRace(t)
 	columns := []string{"a", "b", "c", "d"}
 	rapid.Check(t, func(r *rapid.T) {
 		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 4), 4, 4), 1, 10).Draw(r, "rows")

@@ -20,6 +20,7 @@ import (
 	"github.com/ragpilot/ragpilot/batch/table"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // written is a file in a test's folder.
@@ -410,6 +411,7 @@ func TestRunCountsWhatWasInFlight(t *testing.T) {
 
 // A tokenizer that fails, whenever it does, leaves the estimate of both orders.
 func TestReportWithoutTheTokenizer(t *testing.T) {
+	testkit.NotUnderRace(t)
 	tab := opened(t, written(t, "orders.csv", orders(30)))
 	estimate, err := batch.Preview(t.Context(), tab, batch.Task{}, batch.AddOptions{})
 	if err != nil || estimate.Planned.Prompt == 0 || estimate.Unplanned.Prompt == 0 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 type parquetRecord struct {
@@ -121,6 +123,7 @@ func TestWriteParquet(t *testing.T) {
 
 // TestBrokenParquet cuts a file off and changes bytes: there is an error or a table, no panic, and no memory far beyond the file.
 func TestBrokenParquet(t *testing.T) {
+	testkit.NotUnderRace(t)
 	whole := parquetBytes(t, 4)
 	for at := 1; at < len(whole); at += 1 + at/20 {
 		if err := firstError(t, write(t, "t.parquet", string(whole[:at])), Options{}); !errors.Is(err, ErrInvalid) {
@@ -161,6 +164,7 @@ func breakBytes(t *testing.T, whole []byte, masks ...byte) {
 
 // TestWriteLargeCells reads a file back whose cells are many times as large as a footer may be.
 func TestWriteLargeCells(t *testing.T) {
+	testkit.NotUnderRace(t)
 	cell := strings.Repeat("x", 1<<20)
 	rows := make([]struct{ A string }, 100)
 	for i := range rows {

@@ -4,7 +4,7 @@ package testkit
 
 import "testing"
 
-// NotUnderRace skips what only measures, with one goroutine: the race detector learns nothing from it and takes ten
+// NotUnderRace skips what only measures, or has one goroutine at work: the race detector learns nothing from it and takes ten
 // times as long.
 func NotUnderRace(t testing.TB) {
 	t.Helper()

@@ -113,6 +113,7 @@ func cells(t testing.TB, csv string, rows int) *eval.Cells {
 
 // TestCells: a model that reads only the beginning of a row is found to lose by other orders, and one that reads all of it is not.
 func TestCells(t *testing.T) {
+	testkit.NotUnderRace(t)
 	planned := map[int]*eval.Cells{7: cells(t, colours(300, 7), 250), 30: cells(t, colours(300, 30), 250)}
 	for _, c := range []struct {
 		sight, values int
@@ -158,6 +159,7 @@ func (c constant) Generate(context.Context, engines.Request, int) (string, error
 
 // TestCellsWeak: a model that gives all rows the most frequent value loses nothing by any order, which says nothing.
 func TestCellsWeak(t *testing.T) {
+	testkit.NotUnderRace(t)
 	csv := strings.ReplaceAll(colours(200, 7), "c1", "c2")
 	csv = strings.ReplaceAll(csv, "c3", "c2")
 	r := asked(t, cells(t, csv, 200), constant("c2"))
@@ -218,6 +220,7 @@ func TestCellsRefuses(t *testing.T) {
 // TestCellsForms: all forms have the same rows, each with all cells but the hidden one, in the order that the plan of a table without that
 // column has; and the estimate counts what no earlier prompt began with.
 func TestCellsForms(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(r *rapid.T) {
 		columns := []string{"a", "b", "c", "d"}
 		hidden := rapid.IntRange(0, 3).Draw(r, "hidden")

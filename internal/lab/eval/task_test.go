@@ -14,6 +14,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestTaskSameBytes: a change that changes rows makes runs incomparable; it must be seen.
@@ -41,6 +42,7 @@ func TestTaskSameBytes(t *testing.T) {
 // without any of the
 // blocks that are said to have it.
 func TestTasks(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		o := eval.Options{
 			Task: rapid.SampledFrom(eval.Tasks()[1:]).Draw(t, "task"), Rows: rapid.IntRange(1, 4).Draw(t, "rows"),
