@@ -37,7 +37,7 @@ fi
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
 run() { go test -json -timeout 20m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
 
-# What only measures, with one goroutine, is skipped under the race detector and runs afterwards without it.
+# What has hardly more than one goroutine at work is skipped under the race detector and runs afterwards without it.
 list=(-again "needs a run without the race detector" -list "$tmp/again")
 run "${race[@]}" -coverprofile "$tmp/cover" ./...
 list=()
@@ -49,7 +49,4 @@ fi
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 # A conversation of 2,500 turns takes the slow index nine minutes, as it grows with the square.
 run -tags invariants -skip '^TestManyTurns$' ./contextpilot/internal/tree ./contextpilot
-# With -short fewer and smaller cases are tried: what tests expect must hold of these, too.
-mapfile -t packages < <(git grep -lE 'testing\.Short\(|pgregory\.net/rapid"' -- '*_test.go' ':!adapters' ':!.ci' | xargs -n1 dirname | sort -u | sed 's|^|./|')
-CGO_ENABLED=0 run -short "${packages[@]}"
 go tool cover -func "$tmp/cover" | awk '/^total:/ { print "coverage: " $NF " of statements" }'

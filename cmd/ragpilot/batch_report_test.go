@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 var (
@@ -15,6 +17,7 @@ var (
 
 // The report says what the local engine computes then, which reuses whole blocks, in this process and behind HTTP.
 func TestBatchReportOfBlocks(t *testing.T) {
+	testkit.NotUnderRace(t)
 	ctx, stop := context.WithCancel(t.Context())
 	url, _, ended := engineServe(ctx, t)
 	defer func() {

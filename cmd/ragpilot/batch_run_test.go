@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // chatServer answers chats with a text, and counts them.
@@ -36,6 +38,7 @@ func chatServer(t *testing.T, answer string) (url string, asked *atomic.Int64) {
 const someOrders = "number,city\n1,Lima\n2,Oslo\n3,Lima\n3,Lima\n"
 
 func TestBatchRun(t *testing.T) {
+	testkit.NotUnderRace(t)
 	url, asked := chatServer(t, "Yes, \"it\" is.")
 	source := write(t, "orders.csv", someOrders)
 	out := filepath.Join(t.TempDir(), "out.csv")
@@ -102,6 +105,7 @@ func TestAnswersBeside(t *testing.T) {
 
 // Whatever is wrong with the table, the prompt or the flags is reported with its place and value before a request is sent.
 func TestBatchRunRefuses(t *testing.T) {
+	testkit.NotUnderRace(t)
 	url, asked := chatServer(t, "no")
 	line := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"x"}]}}` + "\n"
 	t.Chdir(t.TempDir()) // the relative names below

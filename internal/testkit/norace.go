@@ -4,6 +4,6 @@ package testkit
 
 import "testing"
 
-// NotUnderRace skips what only measures, or has one goroutine at work: the race detector learns nothing from it and takes ten
-// times as long.
+// NotUnderRace skips what only measures, or what has hardly more than one goroutine at work: the race detector learns nothing from it,
+// and takes ten times as long.
 func NotUnderRace(testing.TB) {}

@@ -175,6 +175,7 @@ func TestCellsWeak(t *testing.T) {
 
 // TestCellsGolden: the report as people see it. Fewer rows than asked for, and rows without an answer, are said.
 func TestCellsGolden(t *testing.T) {
+	testkit.NotUnderRace(t)
 	csv := colours(100, 7) + "no colour,Rome,old,\nno colour,Rome,new,...\n"
 	r := asked(t, cells(t, csv, 600), &fakeColumns{sight: 1})
 	var text bytes.Buffer

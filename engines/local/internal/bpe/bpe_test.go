@@ -156,6 +156,7 @@ func TestSpecialTokens(t *testing.T) {
 
 // A word of a megabyte: in seconds, and the same tokens as in pieces where the pieces cannot merge.
 func TestAVeryLongWord(t *testing.T) {
+	testkit.NotUnderRace(t)
 	tok := small(t, nil)
 	for _, word := range []string{"a", "theblock", "\u0301é", "="} {
 		text := strings.Repeat(word, 1<<20/len(word))

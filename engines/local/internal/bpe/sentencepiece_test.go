@@ -197,6 +197,7 @@ func TestOrdinaryTextIsNoSpecialToken(t *testing.T) {
 
 // A megabyte, in seconds.
 func TestAVeryLongTextOfPieces(t *testing.T) {
+	testkit.NotUnderRace(t)
 	tok := learnt(t, true)
 	for _, word := range []string{"a", "the block ", "\u0301é", "="} {
 		text := strings.Repeat(word, 1<<20/len(word))
