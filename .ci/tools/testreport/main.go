@@ -89,7 +89,7 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 			}
 		case "pass":
 			if e.Test == "" {
-				fmt.Fprintf(out, "ok   %6.1f s  %s%s\n", e.Elapsed, e.Package, coverage(output[key].String()))
+				fmt.Fprintf(out, "ok   %6.1f s  %s\n", e.Elapsed, e.Package)
 			} else {
 				passed++
 			}
@@ -115,14 +115,4 @@ func reason(output string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// coverage returns the package's coverage, if it was measured.
-func coverage(output string) string {
-	for line := range strings.Lines(output) {
-		if rest, found := strings.CutPrefix(strings.TrimSpace(line), "coverage: "); found {
-			return "  " + rest
-		}
-	}
-	return ""
 }
