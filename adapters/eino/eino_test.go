@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -294,12 +295,15 @@ func TestPartsOfAMessage(t *testing.T) {
 
 func TestWithoutHold(t *testing.T) {
 	frameworktest.RunUnclaimed(t, func(t *testing.T, pilot *contextpilot.Pilot, hold bool) func() {
-		eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
+		model := eino.ChatModel(pilot, &fakeModel{}) // another model, which these documents do not go to
 		var opts []eino.Option
 		if !hold {
 			opts = append(opts, eino.WithoutHold())
 		}
 		r := eino.Retriever(pilot, shelf{}, opts...)
-		return func() { prompt(t.Context(), t, r, "a b") }
+		return func() {
+			prompt(t.Context(), t, r, "a b")
+			runtime.KeepAlive(model)
+		}
 	})
 }

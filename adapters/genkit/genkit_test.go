@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -172,7 +173,7 @@ func TestFailuresAreTakenBack(t *testing.T) {
 
 func TestWithoutHold(t *testing.T) {
 	frameworktest.RunUnclaimed(t, func(t *testing.T, pilot *contextpilot.Pilot, hold bool) func() {
-		genkit.Middleware(pilot) // for another model, which these documents do not go to
+		model := genkit.Middleware(pilot) // for another model, which these documents do not go to
 		var opts []genkit.Option
 		if !hold {
 			opts = append(opts, genkit.WithoutHold())
@@ -182,6 +183,7 @@ func TestWithoutHold(t *testing.T) {
 			if _, err := find(t.Context(), r, "a b"); err != nil {
 				t.Fatal(err)
 			}
+			runtime.KeepAlive(model)
 		}
 	})
 }

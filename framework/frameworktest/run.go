@@ -2,6 +2,7 @@ package frameworktest
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,8 @@ func Pilot(t testing.TB) *contextpilot.Pilot {
 }
 
 // RunUnclaimed checks a wrapper of retrievers whose plans no model claims, though the pilot has one: those that are held count as
-// not sent after ten minutes, others are no concern of the model's, and stay. wrap returns a function that makes a plan.
+// not sent after ten minutes, others are no concern of the model's, and stay. wrap returns a function that makes a plan, and that keeps
+// the wrappers of the retriever and of the model: what nothing keeps is forgotten.
 func RunUnclaimed(t *testing.T, wrap func(t *testing.T, pilot *contextpilot.Pilot, hold bool) (plan func())) {
 	t.Helper()
 	for hold, left := range map[bool]int64{true: 0, false: 2} {
@@ -61,6 +63,7 @@ func RunUnclaimed(t *testing.T, wrap func(t *testing.T, pilot *contextpilot.Pilo
 				if st := pilot.Stats(); st.Plans != left || st.LiveRequests != left || held != 0 {
 					t.Errorf("%d plans and %d live, %d held, want %d, %d and 0", st.Plans, st.LiveRequests, held, left, left)
 				}
+				runtime.KeepAlive(plan)
 			})
 		})
 	}
