@@ -35,17 +35,16 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
-# The step "lint" runs vet.
-run() { go test -json -vet=off -timeout 20m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
+run() { go test -json -timeout 20m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$forbid" "${list[@]}" || { cat "$tmp/stderr" && return 1; }; }
 
-# What has hardly more than one goroutine at work is skipped under the race detector and runs afterwards without it.
+# What only measures, or has hardly more than one goroutine at work, is skipped under the race detector and runs afterwards without it.
 list=(-again "needs a run without the race detector" -list "$tmp/again")
-run "${race[@]}" ./...
+run -vet=off "${race[@]}" ./... # the steps "lint" and "clone" run vet
 list=()
 if [[ -s $tmp/again ]]; then
 	names=$(cut -d' ' -f2 "$tmp/again" | sort -u | paste -sd'|')
 	mapfile -t packages < <(cut -d' ' -f1 "$tmp/again" | sort -u)
-	CGO_ENABLED=0 run -run "^($names)\$" "${packages[@]}"
+	CGO_ENABLED=0 run -vet=off -run "^($names)\$" "${packages[@]}"
 fi
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 # A conversation of 2,500 turns takes the slow index nine minutes, as it grows with the square.

@@ -38,7 +38,6 @@ func chatServer(t *testing.T, answer string) (url string, asked *atomic.Int64) {
 const someOrders = "number,city\n1,Lima\n2,Oslo\n3,Lima\n3,Lima\n"
 
 func TestBatchRun(t *testing.T) {
-	testkit.NotUnderRace(t)
 	url, asked := chatServer(t, "Yes, \"it\" is.")
 	source := write(t, "orders.csv", someOrders)
 	out := filepath.Join(t.TempDir(), "out.csv")

@@ -18,7 +18,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
 	"github.com/ragpilot/ragpilot/engines/local/localtest"
-	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // larger writes a model that reads 1024 tokens. Computing a block takes a millisecond or more, so that loading it is faster on
@@ -44,7 +43,6 @@ func long(t testing.TB) string {
 
 // A chat that goes on in another process computes what is new, and the answers are those of one process, bit for bit.
 func TestChatOverARestart(t *testing.T) {
-	testkit.NotUnderRace(t)
 	model, dir := larger(t), t.TempDir()
 	begin := func(dir string) *local.Engine { return open(t, 200, local.Config{Model: model, CacheDir: dir}) }
 	with, without := begin(dir), begin("")
@@ -86,7 +84,6 @@ func TestChatOverARestart(t *testing.T) {
 
 // Contexts that memory has no room for come from files: each is computed once.
 func TestMoreContextsThanMemory(t *testing.T) {
-	testkit.NotUnderRace(t)
 	model, dir := larger(t), t.TempDir()
 	const contexts, blocks = 8, 60 // of 25 blocks each
 	ask := func(e *local.Engine, n, question int) engines.Response {

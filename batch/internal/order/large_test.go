@@ -47,7 +47,7 @@ func TestLargeTablesArePlannedInParts(t *testing.T) {
 	before := openFiles(t)
 	for _, mode := range modes {
 		dir := t.TempDir()
-		p, err := order.New(context.Background(), s, order.Options{Columns: mode, Memory: 1, Dir: dir, Effort: 20_000})
+		p, err := order.New(context.Background(), s, order.Options{Columns: mode, Memory: 1, Dir: dir, Effort: 200_000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLargeTablesArePlannedInParts(t *testing.T) {
 		if left, _ := os.ReadDir(dir); len(left) > 0 || openFiles(t) != before {
 			t.Fatalf("%s: temporary files are left", mode)
 		}
-		q, err := order.New(context.Background(), s, order.Options{Columns: mode, Memory: 1, Dir: dir, Effort: 20_000})
+		q, err := order.New(context.Background(), s, order.Options{Columns: mode, Memory: 1, Dir: dir, Effort: 200_000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,6 @@ import (
 // A disk that is full in the middle of a job loses and repeats nothing.
 func TestRealDiskFull(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
-		testkit.NotUnderRace(t)
 		folder := testkit.SmallDisk(t, 16)
 		fullInTheMiddle(t, folder, filepath.Join(folder, "jobs.db"))
 	})

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/batch/internal/queue"
-	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // childDSN names the environment variable that makes this program a worker that waits to be killed, or with childLoads a loader.
@@ -105,9 +104,6 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	onBoth(t, func(t *testing.T, dsn string) {
-		if !strings.HasPrefix(dsn, "postgres") {
-			testkit.NotUnderRace(t)
-		}
 		q := open(t, dsn)
 		n := kills * 600
 		job := create(t, q, "killed", requests(n/30, 30))

@@ -15,7 +15,7 @@ import (
 // The statements of each answer and each subtree use an index, whatever the size of the job.
 func TestPlans(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
-		plans(t, 5_000, filepath.Join(t.TempDir(), "jobs.db"), "EXPLAIN QUERY PLAN ", regexp.MustCompile(`SCAN (s|r|a|batch_\w+|river_job)\b`))
+		plans(t, 20_000, filepath.Join(t.TempDir(), "jobs.db"), "EXPLAIN QUERY PLAN ", regexp.MustCompile(`SCAN (s|r|a|batch_\w+|river_job)\b`))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		schema := fmt.Sprint("batch_plans_", os.Getpid())

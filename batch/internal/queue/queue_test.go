@@ -211,7 +211,7 @@ func TestReopen(t *testing.T) {
 func TestReopenWhileStored(t *testing.T) {
 	onBoth(t, func(t *testing.T, dsn string) {
 		q := open(t, dsn)
-		for round := range 10 {
+		for round := range 30 {
 			job := create(t, q, fmt.Sprint("round ", round), requests(1, 40))
 			if err := q.Cancel(t.Context(), job.ID, ""); err != nil {
 				t.Fatal(err)
