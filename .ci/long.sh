@@ -23,3 +23,5 @@ else
 	CGO_ENABLED=0 run -run TestStreams ./engines/local
 fi
 CGO_ENABLED=0 RAGPILOT_SOAK=100000 run -run Soak ./internal/sidecar
+# The slow index beside long conversations and questions; the step "test" has the short ones.
+CGO_ENABLED=0 run -tags invariants -run '^(TestManyBlocks|TestLongQuestions)$' ./contextpilot
