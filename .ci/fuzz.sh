@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-list=$(go test -list '^Fuzz' ./...)
-targets=$(awk '/^Fuzz/ { names[++n] = $1 } /^ok/ { for (i = 1; i <= n; i++) print $2, names[i]; n = 0 }' <<<"$list")
+# Read from the sources: "go test -list" would build the tests of all packages.
+targets=$(git ls-files '*_test.go' ':!.ci' ':!adapters' | xargs grep -HoE '^func Fuzz[A-Za-z0-9_]*' | sed -E 's#^([^:]*)/[^/:]*:func (.*)#./\1 \2#' | sort)
 first=$(($(date +%s) / 86400 * 23 % ($(wc -l <<<"$targets") + 1)))
 targets=$(tail -n +$((first + 1)) <<<"$targets" && head -n $first <<<"$targets")
 ran=0 failed=0 left=0 start=$SECONDS
