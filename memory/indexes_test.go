@@ -162,6 +162,9 @@ func TestIndexesTooSmall(t *testing.T) {
 // What is counted is what is held: the heap grows by about as many bytes, whatever memories are made of.
 func TestIndexesWeigh(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
 	sentence := func(i int) string {
 		return fmt.Sprintf("Person %d likes dish %d and lives in town %d since the spring.", i, i%311, i%531)
 	}

@@ -239,6 +239,9 @@ var settingsOfGGR = []ggr{{stop: 100_000, rowStop: 4, colStop: 2}, {rowStop: 4, 
 func TestAheadOfGreedyGroupRecursion(t *testing.T) {
 	testkit.NotUnderRace(t)
 	sizes := []int{20, 100, 1000}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
 	if os.Getenv("RAGPILOT_ORDER_GGR") != "" {
 		sizes = []int{5, 10, 20, 50, 100, 200, 500, 1000, 3000}
 	}

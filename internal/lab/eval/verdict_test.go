@@ -60,6 +60,9 @@ func verdicts(t *testing.T, runs int, gain, loss float64) map[eval.Verdict]float
 // TestVerdictErrorRates: over many runs with known truth, the verdict is wrong no more often than it claims, and right as often
 // as the power calculation promises. One row in ten is right in one arm only.
 func TestVerdictErrorRates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
 	const runs, discordance = 300, 0.1
 	type claim struct {
 		verdict   eval.Verdict

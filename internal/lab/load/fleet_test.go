@@ -172,6 +172,9 @@ func workloads() map[string]workload.Options {
 // Order and server together beat the same order spread by load, and the same routing without an order.
 func TestRoutingOfWorkloads(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
 	for name, o := range workloads() {
 		for _, n := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s, %d servers", name, n), func(t *testing.T) {

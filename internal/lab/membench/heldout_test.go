@@ -13,6 +13,9 @@ import (
 // finds first, too.
 func TestHeldOutMiniLM(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 30 s")
+	}
 	model := embed.Cached(minilmtest.Open(t), 1<<10)
 	f, err := os.Open("testdata/heldout.jsonl")
 	if err != nil {

@@ -39,6 +39,9 @@ var heldOutArms = []struct {
 // docs/results.md shows what is measured on workloads that no constant was chosen on.
 func TestHeldOut(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 30 s")
+	}
 	var mu sync.Mutex
 	rows := map[string]string{}
 	t.Run("workloads", func(t *testing.T) {

@@ -139,6 +139,9 @@ func rendered(blocks *trace.Blocks, id string) int {
 // large or a small cache. It harms few requests (by more than one engine block, against retrieval order), and little.
 func TestBestOnGeneratedWorkloads(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 60 s")
+	}
 	for _, name := range slices.Sorted(maps.Keys(generated())) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,9 +17,12 @@ import (
 )
 
 // SmolLM2 returns the path of SmolLM2-135M-Instruct: what RAGPILOT_SMOLLM2 names, or the model in the cache folder. If
-// there is none, the test is skipped.
+// there is none, and in short runs without vector instructions, the test is skipped.
 func SmolLM2(t testing.TB) string {
 	t.Helper()
+	if testing.Short() && compute.Kernel() == "portable" {
+		t.Skip("slow without vector instructions: GOEXPERIMENT=simd")
+	}
 	if path := os.Getenv("RAGPILOT_SMOLLM2"); path != "" {
 		return path
 	}
