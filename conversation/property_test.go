@@ -15,17 +15,20 @@ import (
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Whatever is said, by whom and how often: nothing is lost, moved, trusted or changed that should not be. Tame conversations are read
 // by the independent reader, too; hostile ones have markup, notes and halves of both in all places.
 func TestAnyConversation(t *testing.T) {
+	testkit.NotUnderRace(t)
 	t.Run("tame", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t}, false) }))
 	t.Run("hostile", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t, hostile: true}, false) }))
 }
 
 // Texts of one hash are not taken for the same text.
 func TestEqualHashes(t *testing.T) {
+	testkit.NotUnderRace(t)
 	defer conversation.FewHashes(8)()
 	t.Run("tame", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t}, true) }))
 	t.Run("hostile", rapid.MakeCheck(func(t *rapid.T) { anyConversation(t, &drawer{t: t, hostile: true}, true) }))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/embed"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
@@ -19,6 +20,7 @@ func sentenceModel(t testing.TB) embed.Embedder {
 
 // Questions in other words find their facts: the shares of fifty that have the fact first, and among the first five.
 func TestFiftyFoundMiniLM(t *testing.T) {
+	testkit.NotUnderRace(t)
 	store := newStore(t, memory.Config{Embedder: sentenceModel(t)})
 	facts, questions := fifty(t)
 	mustAdd(t, store, facts...)

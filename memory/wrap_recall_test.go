@@ -16,6 +16,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/framework"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
@@ -221,6 +222,7 @@ func TestFiftyTwice(t *testing.T) {
 }
 
 func TestFiftyTwiceMiniLM(t *testing.T) {
+	testkit.NotUnderRace(t)
 	embedder := sentenceModel(t)
 	for _, k := range []int{5, memory.DefaultK} {
 		right, anew := askTwice(t, newStore(t, memory.Config{Embedder: embedder}), k)

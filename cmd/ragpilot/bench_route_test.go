@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/lab/load"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func routePoints(t *testing.T, out string) []load.RoutePoint {
@@ -24,6 +25,7 @@ func routePoints(t *testing.T, out string) []load.RoutePoint {
 }
 
 func TestBenchRoute(t *testing.T) {
+	testkit.NotUnderRace(t)
 	args := []string{
 		"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4",
 		"--seeds", "2",

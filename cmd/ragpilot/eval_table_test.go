@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fakeTableReader is a scripted OpenAI server: it answers from the first cell of a row, and reports half of a prompt as cached. After limit
@@ -66,6 +67,7 @@ func colourTable(rows int) string {
 
 // TestEvalTable: the command against a scripted engine, which gives up in the middle, and with --resume does the rest.
 func TestEvalTable(t *testing.T) {
+	testkit.NotUnderRace(t)
 	fake := newFakeTableReader(t)
 	path := write(t, "colours.csv", colourTable(150))
 	dir := filepath.Join(t.TempDir(), "out")

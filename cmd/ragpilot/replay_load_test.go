@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // loadPoint is what the tests read of a JSON line.
@@ -86,6 +88,7 @@ func TestReplayLoad(t *testing.T) {
 }
 
 func TestReplayFindRate(t *testing.T) {
+	testkit.NotUnderRace(t)
 	args := append(madeUp(), "--arrivals", "poisson:1", "--find-rate", "--slo", "500ms", "--policy", "retrieval,paper", "--seeds", "2",
 		"--engine-model", "cpu-tiny")
 	out, err := run(t, append(args, "--json")...)

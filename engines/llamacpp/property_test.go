@@ -9,11 +9,13 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Whatever is sent, and however often the server restarts: the prediction is the report, and what the events leave of a
 // request lies in some slot.
 func TestPredictionAndEventsProperty(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for name, traits := range map[string]traits{
 		"this release":          {},
 		"process not named":     {noMarker: true},

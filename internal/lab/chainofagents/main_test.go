@@ -55,6 +55,7 @@ func saves(t *testing.T, questions []trace.Request, blocks *trace.Blocks, least 
 }
 
 func TestAffinity(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for _, tokens := range []int{100, 200, 400} {
 		questions, blocks, err := workload.Generate(workload.Options{Seed: 2, Contexts: 150, K: readers, Zipf: 1, BlockTokens: tokens})
 		if err != nil {

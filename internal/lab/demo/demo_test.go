@@ -146,6 +146,7 @@ func TestTable(t *testing.T) {
 
 // A small cache, where events about evictions arrive, and every policy.
 func TestEveryPolicy(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for _, policy := range contextpilot.PolicyNames() {
 		for _, capacity := range []int{0, 12_000} {
 			c := config(t)

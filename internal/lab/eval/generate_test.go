@@ -48,6 +48,7 @@ func TestGenerateSameBytes(t *testing.T) {
 
 // TestGenerateRows: what the rows promise, whatever the options.
 func TestGenerateRows(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "follow-ups")
 		o := eval.Options{
@@ -103,6 +104,7 @@ func checkRow(t *rapid.T, r *eval.Row, o eval.Options, texts map[string]string, 
 // TestGenerateSpread: ranks of gold blocks, popularity of blocks and lengths are as described.
 // TestTwoHops: one block names the thing that is asked about, as another's partner, and a second one has the answer.
 func TestTwoHops(t *testing.T) {
+	testkit.NotUnderRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		o := eval.Options{Rows: 60, K: rapid.IntRange(2, 20).Draw(t, "k"), Seed: rapid.Uint64().Draw(t, "seed"), Hops: 2}
 		for _, row := range readable(t, o) {

@@ -236,6 +236,7 @@ func TestEvents(t *testing.T) {
 // arrivals and a constant service time s, ρ·s / 2(1−ρ) on average (Pollaczek and Khinchine).
 
 func TestQueueing(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const n, service = 40_000, 10 * time.Millisecond
 	blocks, err := trace.NewBlocks(trace.Block{ID: "d", Text: "text"})
 	if err != nil {

@@ -87,6 +87,7 @@ func TestAgainstElasticsearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	server := elasticsearch(t, nil)
 	docs, cases := multihop(t)
 	depth := []int{5, 15, 50}
 	var results []Result
@@ -100,7 +101,6 @@ func TestAgainstElasticsearch(t *testing.T) {
 	}
 	t.Logf("%d documents\n%s", len(docs), Table(results...))
 
-	server := elasticsearch(t, nil)
 	results = append(results, measure(t, "Elasticsearch standard", server, docs, cases, depth))
 	t.Logf("%d documents\n%s", len(docs), Table(results...))
 	for i, k := range depth {

@@ -13,6 +13,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/internal/lab/replay"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func planOnline(t *testing.T, set replay.Settings, trc []trace.Request, blocks *trace.Blocks) []trace.Plan {
@@ -47,6 +48,7 @@ func everySetting(t *testing.T, f func(t *testing.T, set replay.Settings)) {
 }
 
 func TestPlansAreValid(t *testing.T) {
+	testkit.NotUnderRace(t)
 	trc, blocks := generate(t, 1, 150, 14)
 	everySetting(t, func(t *testing.T, set replay.Settings) {
 		if err := validate(trc, planOnline(t, set, trc, blocks), true, set.History); err != nil {
@@ -71,6 +73,7 @@ func TestPlansAreValid(t *testing.T) {
 
 // TestOnlineLaw: the plan of the first n requests is the beginning of the plan of all.
 func TestOnlineLaw(t *testing.T) {
+	testkit.NotUnderRace(t)
 	trc, blocks := generate(t, 2, 120, 10)
 	everySetting(t, func(t *testing.T, set replay.Settings) {
 		whole := planOnline(t, set, trc, blocks)

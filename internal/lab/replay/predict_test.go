@@ -15,6 +15,7 @@ import (
 // What a plan expects in the cache is what the engine then reports, within one engine block, for every request: with
 // an unlimited cache, and with one that evicts and says so.
 func TestPredictionIsWhatTheEngineReports(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for name, o := range map[string]workload.Options{
 		"single turns": {Seed: 1, Contexts: 500, K: 8, Pool: 200, Zipf: 1},
 		"sessions":     {Seed: 2, Sessions: 60, Turns: 5, K: 6, Pool: 200, Zipf: 1},

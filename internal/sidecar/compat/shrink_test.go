@@ -8,6 +8,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/base/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/compat"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fresh returns n contexts of so many documents each that no other call has.
@@ -24,6 +25,7 @@ func fresh(next *int, n, docs int) object {
 
 // The heap follows the budget when many tenants have had their turn: tables give back what they held at their peak.
 func TestHeapFollowsBudget(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const limit = 8 << 20
 	for name, c := range map[string]struct{ tenants, batches, contexts, docs int }{
 		"many tenants":      {60, 4, 10, 100},

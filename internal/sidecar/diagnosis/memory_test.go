@@ -9,11 +9,16 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/diagnosis"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // TestMemoryIsBounded: whatever is sent, the heap grows by no more than was allowed, and half as much again for what the estimate leaves
 // out.
 func TestMemoryIsBounded(t *testing.T) {
+	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
 	const limit = 8 << 20
 	for name, c := range map[string]struct {
 		prompts, words, tenants int

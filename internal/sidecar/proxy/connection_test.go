@@ -13,6 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/base/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What a client agrees with us about the connection is not the engine's: Java's clients offer HTTP/2 with every request. Answers that
@@ -150,6 +151,10 @@ func long(n int) string { return strings.Repeat("x", n) }
 
 // Names of any length are no way to fill the memory: models and IDs pass and are not kept, sessions are known by their hash.
 func TestLongNames(t *testing.T) {
+	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 10 s")
+	}
 	const mib = 4
 	e := newEngine(t)
 	p := newProxy(t, e, func(o *proxy.Options) { o.Transport, o.Index, o.Memory = atOnce{}, &index{}, budget.New(mib<<20) })
@@ -180,6 +185,7 @@ func TestLongNames(t *testing.T) {
 
 // What a tool calls itself is kept for references to what it returned, and weighs in what is kept.
 func TestLongToolNames(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const mib = 2
 	text, err := json.Marshal(listing("read", 45))
 	if err != nil {

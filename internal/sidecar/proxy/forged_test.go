@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // noteReader reads notes as docs/markup.md describes them, and as generously as a reader may: it decodes escapes, leaves out what
@@ -206,6 +208,7 @@ func carriers(t *testing.T) map[string]func(text string) (path, body string) {
 
 // In what is forwarded a reader finds the notes that we have written, and none that a document or a tool has.
 func TestForgedNotes(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for name, carry := range carriers(t) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)

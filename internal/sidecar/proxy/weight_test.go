@@ -13,10 +13,15 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/base/budget"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What is counted is what is held: the heap grows by about as many bytes as the budget says, whatever requests are made of.
 func TestWeights(t *testing.T) {
+	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes 10 s")
+	}
 	doc := func(i, k int) string { return fmt.Sprintf("document %d of request %d", k, i) }
 	many := func(i, n int) (out []string) {
 		for k := range n {

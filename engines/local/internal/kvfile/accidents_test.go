@@ -17,10 +17,12 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/kvfile"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Whatever happens to a file, its page is not there, and no wrong number is read.
 func TestDamage(t *testing.T) {
+	testkit.NotUnderRace(t)
 	dir := t.TempDir()
 	f := open(t, config(dir))
 	write(t, f, 1)

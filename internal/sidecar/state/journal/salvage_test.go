@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // laid is a segment as it was written: its bytes, and where its records end.
@@ -354,6 +356,7 @@ func TestEarlierFormatIsSetAside(t *testing.T) {
 // Heads that are sound and promise more bytes than are right, one behind the other: to check each would read the rest
 // of the file for each, terabytes here. The sound record behind them is short enough to be found all the same.
 func TestHostileBytesTakeLinearTime(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const size = 16 << 20
 	s := sumsOf(1, 0)
 	data := header(1, 0)
