@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
@@ -97,7 +98,7 @@ func send(t *testing.T, plans []trace.Plan, capacity int, trc []trace.Request, b
 			saved += rendered(blocks, id)
 		}
 		for _, before := range messages[:len(messages)-1] {
-			front += tokens.Count(before.Content)
+			front += count(before.Content)
 		}
 		docs += sent
 		saved += min(max(usage.CachedTokens-front, 0), sent)
@@ -132,7 +133,19 @@ func ask(t *testing.T, engine engines.Engine, talks *replay.Talks, q trace.Reque
 
 func rendered(blocks *trace.Blocks, id string) int {
 	text, _ := blocks.Text(id)
-	return tokens.Count(trace.Doc(id, text))
+	return count(trace.Doc(id, text))
+}
+
+// counts are the tokens of texts that were counted before: each plan is sent to engines of several sizes.
+var counts sync.Map
+
+func count(text string) int {
+	if n, ok := counts.Load(text); ok {
+		return n.(int)
+	}
+	n := tokens.Count(text)
+	counts.Store(text, n)
+	return n
 }
 
 // On no workload is the policy `best` more than half a point below the best of the others, online or offline, with a
