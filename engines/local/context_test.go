@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/engines/local/internal/contextfile"
 	"github.com/ragpilot/ragpilot/engines/local/internal/tinymodel"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // reader writes a model that reads 4096 tokens.
@@ -300,6 +301,7 @@ func corpus(n, tokens int) []local.Document {
 
 // TestByDocument: when one of 20 documents changes, the slots of the others stay as they are, and a twentieth of the work is done.
 func TestByDocument(t *testing.T) {
+	testkit.NotUnderRace(t)
 	model, out := reader(t), filepath.Join(t.TempDir(), "corpus")
 	c := local.Compression{Model: model, Out: out, ByDocument: true, Documents: corpus(20, 400), Notes: text(3, 100)}
 	first := compressed(t, c)

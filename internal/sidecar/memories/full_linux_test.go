@@ -106,8 +106,11 @@ func TestFullDisk(t *testing.T) {
 		{24, 1000, http.MethodPost, "/reset"},
 	} {
 		t.Run(fmt.Sprint(c.mib, "MiB,", c.method), func(t *testing.T) {
-			if testing.Short() && c.mib > 10 {
-				t.Skip("fills a large disk")
+			if c.mib > 10 {
+				testkit.NotUnderRace(t)
+				if testing.Short() {
+					t.Skip("fills a large disk")
+				}
 			}
 			dir := testkit.SmallDisk(t, c.mib)
 			s := serveFolder(t, dir)

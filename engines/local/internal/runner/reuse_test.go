@@ -12,6 +12,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/llama"
 	"github.com/ragpilot/ragpilot/engines/local/internal/modeltest"
 	"github.com/ragpilot/ragpilot/engines/local/internal/runner"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // layout is a prompt: a head, blocks with some tokens between them, and a question.
@@ -138,6 +139,7 @@ func (l layout) naive(t *testing.T) (rows [][]float32) {
 
 // TestStepsDoNotMatter: what is chosen, and the logits, do not depend on steps and threads. What is missing is computed.
 func TestStepsDoNotMatter(t *testing.T) {
+	testkit.NotUnderRace(t)
 	l := newLayout()
 	for _, warmed := range [][]int{everything, {1, 3}, {0}, {}} {
 		for i, name := range runner.SelectorNames {
