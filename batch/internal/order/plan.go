@@ -17,7 +17,7 @@ type Options struct {
 	Memory int
 	Dir    string // for temporary files; "": the system's
 	// Effort bounds the search in each part of the table: steps, of some 10 to 20 ns. 0: 50,000 for each unit of distinct rows, at most
-	// 150 million, and 40 million in each part of a large table. Below 0: no search byte for byte.
+	// 50 million, and 40 million in each part of a large table. Below 0: no search byte for byte.
 	Effort int
 }
 
@@ -25,7 +25,7 @@ const (
 	defaultMemory = 512 << 20
 	leastMemory   = 64 << 10
 	unitEffort    = 50_000 // for each unit of distinct rows
-	mostEffort    = 150_000_000
+	mostEffort    = 50_000_000
 	partEffort    = 40_000_000 // in each part of a large table
 	partRows      = 25_000     // rows in a part of a large table
 	wholeRows     = 60_000     // a larger table is planned in parts
