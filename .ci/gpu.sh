@@ -63,7 +63,7 @@ emulate() {
 lint() {
 	local bin
 	bin=$(.ci/tools.sh)
-	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/... ./engines/local/...
+	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 }
 
 # tests runs them twice at once: the emulated driver uses one core.
@@ -110,7 +110,6 @@ took "code for cards" assemble
 took "emulated driver" emulate
 variables=$(.ci/gpu/driver.sh) || exit
 eval "$variables"
-took "vet" go vet -tags cuda ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 took "linter" lint
 took "tests" tests
 took "engine" engine

@@ -40,7 +40,7 @@ run() { go test -json -timeout 20m "$@" 2>"$tmp/stderr" | "$tmp/testreport" -for
 
 # What only measures, or has hardly more than one goroutine at work, is skipped under the race detector and runs afterwards without it.
 list=(-again "needs a run without the race detector" -list "$tmp/again")
-run -vet=off "${race[@]}" ./... # the steps "lint" and "clone" run vet
+run -vet=off "${race[@]}" ./... # the step "lint" has vet
 list=()
 if [[ -s $tmp/again ]]; then
 	names=$(cut -d' ' -f2 "$tmp/again" | sort -u | paste -sd'|')
@@ -49,4 +49,4 @@ if [[ -s $tmp/again ]]; then
 fi
 # Every index beside a slow one that is obviously right: the first difference ends the test.
 # Without the longest conversations and questions: they take the slow index ten minutes each, as it grows with the square.
-run -tags invariants -skip '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' ./contextpilot/internal/tree ./contextpilot
+CGO_ENABLED=0 run -tags invariants -skip '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' ./contextpilot/internal/tree ./contextpilot
