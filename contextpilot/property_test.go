@@ -263,7 +263,7 @@ func TestAnySequence(t *testing.T) {
 		t.Repeat(rapid.StateMachineActions(m))
 		refs, runs = refs+m.refs, runs+1
 	})
-	if refs < runs/5 {
+	if refs < runs/5 && !testing.Short() { // with -short there are too few runs to say so
 		t.Errorf("%d references in %d runs: the machine does not test them", refs, runs)
 	}
 }
