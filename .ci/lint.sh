@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# golangci-lint with .golangci.yml: linters with those of go vet, formatters, and the direction of imports.
+# golangci-lint with .golangci.yml: linters with those of go vet, and formatters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
