@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 export LC_ALL=C
 
 cuda=internal/nn/gpu/cuda
+# With the last two, net and os/user are the same as without cgo, and so is what imports them: it need not be compiled again.
+tags=cuda,netgo,osusergo
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -63,16 +65,16 @@ emulate() {
 lint() {
 	local bin
 	bin=$(.ci/tools.sh)
-	"$bin/golangci-lint" run --build-tags cuda ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
+	"$bin/golangci-lint" run --build-tags $tags ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 }
 
 # tests runs them twice at once: the emulated driver uses one core.
 tests() {
 	local code=0 lazy
 	go build -C .ci/tools -o "$tmp/testreport" ./testreport
-	LD_LIBRARY_PATH=$emulator go test -tags cuda -run '^$' ./internal/nn/gpu/... >/dev/null 2>&1 || true # compiles them once
+	LD_LIBRARY_PATH=$emulator go test -tags $tags -run '^$' ./internal/nn/gpu/... >/dev/null 2>&1 || true # compiles them once
 	once() { # ORDER THREADS
-		LD_LIBRARY_PATH=$emulator RP_EMU_ORDER=$1 RP_EMU_THREADS=$2 go test -tags cuda -json -count=1 -timeout 8m ./internal/nn/gpu/... \
+		LD_LIBRARY_PATH=$emulator RP_EMU_ORDER=$1 RP_EMU_THREADS=$2 go test -tags $tags -json -count=1 -timeout 8m ./internal/nn/gpu/... \
 			2>"$tmp/$1.stderr" | "$tmp/testreport" -forbid-skip "emulated driver" || { cat "$tmp/$1.stderr" && return 1; }
 	}
 	once lazy ascending >"$tmp/lazy" &
@@ -85,7 +87,7 @@ tests() {
 
 # engine runs the local engine on the emulated card: what is only for cards, and some of what holds on any device.
 engine() {
-	LD_LIBRARY_PATH=$emulator go test -tags cuda -json -count=1 -timeout 8m ./engines/local ./engines/local/internal/llama ./cmd/ragpilot \
+	LD_LIBRARY_PATH=$emulator go test -tags $tags -json -count=1 -timeout 8m ./engines/local ./engines/local/internal/llama ./cmd/ragpilot \
 		-run 'CUDA|Card|^Test(Reuse|ContextOfAllTokens|TogetherIsOnce|Preemption|MovedToDisk|Attention|Score|Best)$' \
 		-skip SmolLM2 2>"$tmp/engine.stderr" | "$tmp/testreport" -forbid-skip "emulated driver" || { cat "$tmp/engine.stderr" && return 1; }
 }
@@ -94,8 +96,8 @@ build_for() {
 	local variables
 	variables=$(.ci/gpu/driver.sh "$1")
 	eval "$variables"
-	go build -tags cuda ./internal/nn/gpu/...
-	go build -tags cuda -o "$tmp/ragpilot-$1" ./cmd/ragpilot
+	go build -tags $tags ./internal/nn/gpu/...
+	go build -tags $tags -o "$tmp/ragpilot-$1" ./cmd/ragpilot
 	LD_LIBRARY_PATH=$emulator "$tmp/ragpilot-$1" --help >/dev/null
 }
 
