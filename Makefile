@@ -1,27 +1,33 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo model build test race engine-test lint bench bench-compare results load cost golden fuzz stores stores-stop examples release check
+.PHONY: help demo model build test test-long race engine-test lint bench bench-compare results load cost golden fuzz stores stores-stop examples release check
 GO ?= go
 REF ?= HEAD
-# Vector instructions for the local engine, where the toolchain has them: Go's experiment, on amd64.
-SIMD := $(shell test "$$($(GO) env GOARCH)" = amd64 && GOEXPERIMENT=simd $(GO) list simd/archsimd >/dev/null 2>&1 && echo GOEXPERIMENT=simd)
+# What "make test" tests, with which further flags.
+PACKAGES ?= ./...
+TESTFLAGS ?=
+# Without cgo: what one command compiles, the next one need not.
+export CGO_ENABLED ?= 0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## show what is saved, on a small model in the same process, or on the simulator where that cannot run
-	@$(SIMD) $(GO) run ./cmd/ragpilot demo
+	@$(GO) run ./cmd/ragpilot demo
 
 model: ## fetch the small model of the demonstration (98 MB)
 	@$(GO) run ./cmd/ragpilot model pull smollm2
 
 build: ## build bin/ragpilot, without cgo
-	$(SIMD) CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/ragpilot
+	$(GO) build -trimpath -o bin/ ./cmd/ragpilot
 
-test: ## run all tests; needs no C compiler
-	CGO_ENABLED=0 $(GO) test ./...
+test: ## run the tests but those that compute for minutes; needs no C compiler
+	$(GO) test -short -vet=off -timeout 60m $(TESTFLAGS) $(PACKAGES)
+
+test-long: ## run all tests, also those that compute for minutes
+	$(GO) test -vet=off -timeout 120m $(TESTFLAGS) $(PACKAGES)
 
 race: ## run all tests with the race detector; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 120m $(TESTFLAGS) $(PACKAGES)
 
 engine-test: ## run against real vLLM servers, if vLLM is there: make engine-test PARTS=accuracy
 	@.ci/enginetest.sh $(PARTS) || { code=$$?; test $$code -eq 77; }

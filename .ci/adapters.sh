@@ -14,7 +14,7 @@ for mod in adapters/*/go.mod; do
 		go mod tidy -diff
 		"$bin/golangci-lint" run -c "$config" ./...
 		"$bin/golangci-lint" fmt -c "$config" --diff ./...
-		CGO_ENABLED=1 go test -race '-gcflags=modernc.org/...=-race=0' ./... # as in the step "test"
+		CGO_ENABLED=1 go test -race '-gcflags=modernc.org/...=-race=0' ./... # as in the step "race"
 		[[ -f doc.go ]] || { echo "$dir lacks doc.go" && exit 1; }
 		grep -qs '^func Example' -- *_test.go || { echo "$dir lacks an Example" && exit 1; }
 	)

@@ -1,27 +1,85 @@
 #!/usr/bin/env bash
-# What takes minutes and wants the machine for itself: processes that are killed and flooded, streams that push each other out of a
-# small cache, a soak of 100,000 requests. It is not part of ".ci/run" without arguments.
+# What finds faults and takes hours: all tests with the race detector and without it, none of them shortened; processes that are killed and
+# flooded; streams that push each other out of a small cache; a soak of 100,000 requests; every fuzz target; the program for all platforms; a
+# release, twice. It is not part of ".ci/run" without arguments. Arguments name parts to run, in place of all.
+# A part that has passed on this commit with a clean work tree is not run again: RAGPILOT_LONG_DIR (in the cache folder) keeps which.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
-RAGPILOT_REDIS_SERVER=$(.ci/redis.sh) || (($? == 77))
-export RAGPILOT_REDIS_SERVER RAGPILOT_FAULTS=1
+eval "$(.ci/beside.sh)"
+export RAGPILOT_LONG=1
 
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
-run() { go test -json -count=1 -timeout 30m "$@" 2>"$tmp/stderr" | "$tmp/testreport" || { cat "$tmp/stderr" && return 1; }; }
+run() {
+	go test -json -vet=off -count=1 -timeout 3h "$@" 2>"$tmp/stderr" | "$tmp/testreport" -forbid-skip "$RAGPILOT_FORBID_SKIP" ||
+		{ cat "$tmp/stderr" && return 1; }
+}
 
-# The programs are built without the race detector, so the tests need none.
-CGO_ENABLED=0 run ./internal/testkit/faulttest
-CGO_ENABLED=0 run -run Killed ./engines/local ./engines/local/internal/kvfile
-if command -v "$(go env CC)" >/dev/null; then
-	CGO_ENABLED=1 run -race -run TestStreams ./engines/local
-else
-	echo "not run: the race detector in TestStreams (no C compiler $(go env CC))"
-	CGO_ENABLED=0 run -run TestStreams ./engines/local
-fi
-CGO_ENABLED=0 RAGPILOT_SOAK=100000 run -run Soak ./internal/sidecar
-# The slow index beside long conversations and questions; the step "test" has the short ones.
-CGO_ENABLED=0 run -tags invariants -run '^(TestManyBlocks|TestLongQuestions)$' ./contextpilot
+faults() {
+	export RAGPILOT_FAULTS=1
+	run ./internal/testkit/faulttest # the programs are built without the race detector, so the tests need none
+	run -run Killed ./engines/local ./engines/local/internal/kvfile
+}
+
+streams() {
+	command -v "$(go env CC)" >/dev/null || { echo "not run: the race detector in TestStreams (no C compiler)" && return; }
+	RAGPILOT_FAULTS=1 CGO_ENABLED=1 run -race -run TestStreams ./engines/local
+}
+
+soak() { RAGPILOT_FAULTS=1 RAGPILOT_SOAK=100000 run -run Soak ./internal/sidecar; }
+
+# The slow index beside long conversations and questions; the step "race" has the short ones.
+invariants() { run -tags invariants -run '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' ./contextpilot; }
+
+everything() {
+	export CGO_ENABLED=0
+	go build -o "$tmp/ragpilot" ./cmd/ragpilot
+	for model in smollm2 minilm; do "$tmp/ragpilot" model pull "$model" || echo "not run: tests with $model (see above)"; done
+	RAGPILOT_MINILM=$("$tmp/ragpilot" model path minilm || true) run ./...
+}
+
+race() { .ci/race.sh; }
+
+fuzz() { FUZZ_TOTAL=100000 .ci/fuzz.sh; }
+
+platforms() {
+	local platform
+	for platform in linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64; do
+		export GOOS=${platform%/*} GOARCH=${platform#*/}
+		go list -export -f '{{if .Export}}{{end}}' ./... >/dev/null # unlike go build it does not link each program
+		go build -o "$tmp/ragpilot" ./cmd/ragpilot
+		echo "built for $platform"
+	done
+}
+
+release() { .ci/reproducible.sh; }
+
+parts=(faults streams soak invariants platforms release race everything fuzz)
+if (($# > 0)); then parts=("$@"); fi
+key=$(git rev-parse HEAD)
+if [[ -n $(git status --porcelain) ]]; then key=""; fi
+done_dir=${RAGPILOT_LONG_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/long}
+code=0
+for part in "${parts[@]}"; do
+	if [[ $(type -t "$part") != function ]]; then
+		echo "no such part: $part"
+		exit 2
+	fi
+	if [[ -n $key && -e $done_dir/$key-$part ]]; then
+		echo "$part: passed before, on this commit"
+		continue
+	fi
+	start=$SECONDS
+	echo "== $part"
+	if ("$part"); then
+		echo "$part: passed after $((SECONDS - start)) s"
+		if [[ -n $key ]]; then mkdir -p "$done_dir" && touch "$done_dir/$key-$part"; fi
+	else
+		echo "$part: FAILED after $((SECONDS - start)) s"
+		code=1
+	fi
+done
+exit "$code"

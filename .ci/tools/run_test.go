@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// run runs a copy of .ci/run over steps, which are scripts by name, and returns its output and status.
-func run(t *testing.T, steps map[string]string, args ...string) (string, int) {
+// stage lays a copy of .ci/run over steps, which are scripts by name, into a new folder and returns the folder.
+func stage(t *testing.T, table string, steps map[string]string) string {
 	t.Helper()
 	script, err := os.ReadFile("../run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), ".ci")
+	root := t.TempDir()
+	dir := filepath.Join(root, ".ci")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -26,16 +27,98 @@ func run(t *testing.T, steps map[string]string, args ...string) (string, int) {
 		}
 	}
 	write("run", string(script))
+	write("steps", table)
 	for name, text := range steps {
 		write(name+".sh", "#!/usr/bin/env bash\n"+text)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "run"), args...).CombinedOutput()
+	return root
+}
+
+// run calls .ci/run of the folder, and returns its output and status.
+func run(t *testing.T, root string, env []string, args ...string) (string, int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, ".ci", "run"), args...)
+	cmd.Env = append(append(os.Environ(), "CI="), env...)
+	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), exit.ExitCode()
 	} else if err != nil {
 		t.Fatal(err)
 	}
 	return string(out), 0
+}
+
+func TestTable(t *testing.T) {
+	steps := map[string]string{"one": "echo first", "two": "echo second", "named": "echo third"}
+	table := "# step cold warm paths\none 10 2 \\.go$\n\ntwo 20 1 .\nnamed - - \n"
+	for _, x := range []struct {
+		table, env string
+		args       []string
+		status     int
+		want, not  string
+	}{
+		{table, "", nil, 0, "== 2/2 two", "third"},
+		{table, "", []string{"named"}, 0, "third", "warning"},
+		{strings.Replace(table, "20", "2391", 1), "", nil, 0, "warning: from empty caches the steps of .ci/steps take 2401 s, more than 40 minutes", "third"},
+		{table, "", []string{"--all"}, 2, "unknown flag --all", "first"},
+		{table, "", []string{"--changed"}, 2, "--changed wants one commit", "first"},
+		{table, "", []string{"--changed", "nothing"}, 2, "--changed nothing: no such commit", "first"},
+		{table, "CI=true", []string{"--changed", "HEAD"}, 2, "not for CI", "first"},
+	} {
+		out, status := run(t, stage(t, x.table, steps), []string{x.env}, x.args...)
+		if status != x.status || !strings.Contains(out, x.want) || strings.Contains(out, x.not) {
+			t.Errorf("%q: status %d, want %d, with %q and without %q:\n%s", x.args, status, x.status, x.want, x.not, out)
+		}
+	}
+}
+
+// What has changed concerns the steps whose patterns say so, and the packages that import it.
+func TestChanged(t *testing.T) {
+	root := stage(t, "code 1 1 \\.go$\npages 1 1 ^docs/\nnamed - - .\n", map[string]string{
+		"code": "echo \"packages: $RAGPILOT_PACKAGES\"", "pages": "echo pages", "named": "echo never",
+	})
+	tools, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.Symlink(tools, filepath.Join(root, ".ci", "tools")); err != nil {
+		t.Fatal(err)
+	}
+	write("go.mod", "module m\n\ngo 1.26\n")
+	write("a/a.go", "package a\n")
+	write("b/b.go", "package b\n\nimport _ \"m/a\"\n")
+	write("c/c.go", "package c\n")
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	out, status := run(t, root, nil, "--changed", "HEAD")
+	if status != 0 || !strings.Contains(out, "nothing has changed since HEAD") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	write("a/new.go", "package a\n")
+	out, status = run(t, root, nil, "--changed", "HEAD")
+	if status != 0 || !strings.Contains(out, "== 1/1 code") || !strings.Contains(out, "packages: ./a ./b\n") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	write("docs/a.md", "text\n")
+	git("add", ".")
+	git("commit", "-qm", "second")
+	out, status = run(t, root, nil, "--changed", "HEAD~1")
+	if status != 0 || !strings.Contains(out, "== 2/2 pages") || strings.Contains(out, "never") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
 }
 
 func TestRun(t *testing.T) {
@@ -66,7 +149,7 @@ func TestRun(t *testing.T) {
 		{[]string{"part", "none"}, 1, []string{"no such step: none", "-- none: FAILED (2)", "0 passed, 1 failed"}, "-- none: passed"},
 	} {
 		t.Run(strings.Join(tc.steps, " "), func(t *testing.T) {
-			out, status := run(t, steps, tc.steps...)
+			out, status := run(t, stage(t, "", steps), nil, tc.steps...)
 			if status != tc.status {
 				t.Errorf("status %d, want %d", status, tc.status)
 			}

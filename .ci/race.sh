@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The race detector over the packages where goroutines meet: those that start some, listen or are asked over a network, in code or in tests.
+# The step "clone" runs all tests without it. Then every index of contextpilot beside a slow one that is obviously right.
+# RAGPILOT_LONG=1 takes all packages and no -short.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+go build -C .ci/tools -o "$tmp/testreport" ./testreport
+short=-short
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
+
+# Real models compute without goroutines of ours but in internal/nn: they would take minutes here.
+export RAGPILOT_MODELS=$tmp/models
+eval "$(.ci/beside.sh)"
+if ! command -v "$(go env CC)" >/dev/null; then
+	echo "not run: race detector (no C compiler $(go env CC))"
+	exit 77
+fi
+
+mapfile -t packages < <(git grep -lE '^\s*go |\.Go\(|httptest\.New|net\.Listen|t\.Parallel\(' -- '*.go' ':!adapters' ':!.ci' ':!examples' |
+	xargs -n1 dirname | sort -u | sed 's|^|./|')
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then packages=(./...); fi
+if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
+	mapfile -t packages < <(comm -12 <(printf '%s\n' "${packages[@]}" | sort) <(tr ' ' '\n' <<<"$RAGPILOT_PACKAGES" | sort))
+	if ((${#packages[@]} == 0)); then
+		echo "no package with goroutines is concerned"
+		exit 0
+	fi
+fi
+# SQLite is C in Go: the race detector finds nothing of ours within it, and makes it seven times slower. The step "lint" has vet.
+CGO_ENABLED=1 go test -json -vet=off -timeout 40m $short -race '-gcflags=modernc.org/...=-race=0' "${packages[@]}" 2>"$tmp/stderr" |
+	"$tmp/testreport" -forbid-skip "$RAGPILOT_FORBID_SKIP" || { cat "$tmp/stderr" && exit 1; }
+if [[ -z ${RAGPILOT_CHANGED:-} || " ${packages[*]} " == *" ./contextpilot "* ]]; then
+	# Without the longest conversations and questions: they take the slow index ten minutes each, as it grows with the square.
+	go test -json -vet=off -timeout 40m $short -tags invariants -skip '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' \
+		./contextpilot/internal/tree ./contextpilot 2>"$tmp/stderr" | "$tmp/testreport" || { cat "$tmp/stderr" && exit 1; }
+fi
