@@ -70,7 +70,7 @@ fi
 forbid=""
 if [[ -z $absent ]]; then forbid="make stores"; fi
 # The step "test" runs what needs no server: cases with SQLite, and in packages where each test asks for its store itself the other tests.
-test_packages() { go test -json -vet=off "${race[@]}" -count=1 -timeout 10m -p 2 -skip '/sqlite$' "$@"; }
+test_packages() { go test -tags stores -json -vet=off "${race[@]}" -count=1 -timeout 10m -p 2 -skip '/sqlite$' "$@"; }
 names='/^func / { name = $2; sub(/\(.*/, "", name) } /storetest\.[A-Z][A-Za-z]*\(/ && name !~ /^Benchmark/ { print name }'
 whole=() single=() measured=()
 for package in "${packages[@]}"; do

@@ -23,7 +23,6 @@ var oneShard = map[string]any{"number_of_shards": 1, "number_of_replicas": 0}
 
 // TestConformance runs the suite of all stores against a real server, the faults through a fake proxy in front of it.
 func TestConformance(t *testing.T) {
-	url := storetest.Elasticsearch(t)
 	for _, v := range []struct {
 		name       string
 		opts       elastic.Options
@@ -39,36 +38,42 @@ func TestConformance(t *testing.T) {
 		}}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			with := func(change func(*elastic.Options)) elastic.Options {
-				opts := v.opts
-				opts.Addresses, opts.Index, opts.Timeout = []string{url}, "ragpilot-test-missing", time.Minute
-				change(&opts)
-				return opts
-			}
-			fault := func(o gateOptions, change func(*elastic.Options)) func(t testing.TB) store.Searcher {
-				return func(t testing.TB) store.Searcher {
-					g := newGate(t, url, o)
-					return open(t, with(func(o *elastic.Options) {
-						o.Addresses = []string{g.URL}
-						change(o)
-					}))
-				}
-			}
-			retrievertest.Run(t, retrievertest.Subject{
-				New: func(t testing.TB) retrievertest.Store { return create(t, with(func(*elastic.Options) {})) },
-				Tenants: func(t testing.TB) retrievertest.Store {
-					return create(t, with(func(o *elastic.Options) { o.Layout.Tenant = "tenant" }))
-				},
-				Missing:      fault(gateOptions{}, func(*elastic.Options) {}),
-				Unauthorized: fault(gateOptions{password: "right"}, func(o *elastic.Options) { o.Username, o.Password = "user", "wrong" }),
-				Unavailable: func(t testing.TB) store.Searcher {
-					return open(t, with(func(o *elastic.Options) { o.Addresses = []string{"http://" + nobody(t)} }))
-				},
-				Hanging:    fault(gateOptions{hold: true}, func(*elastic.Options) {}),
-				FusesRanks: v.fusesRanks,
-			})
+			conform(t, v.opts, v.fusesRanks, func(_ testing.TB, o elastic.Options) elastic.Options { return o })
 		})
 	}
+}
+
+// conform runs the suite. What connect makes of options has the same servers and credentials.
+func conform(t *testing.T, opts elastic.Options, fusesRanks bool, connect func(testing.TB, elastic.Options) elastic.Options) {
+	url := storetest.Elasticsearch(t)
+	with := func(t testing.TB, change func(*elastic.Options)) elastic.Options {
+		opts := opts
+		opts.Addresses, opts.Index, opts.Timeout = []string{url}, "ragpilot-test-missing", time.Minute
+		change(&opts)
+		return connect(t, opts)
+	}
+	fault := func(o gateOptions, change func(*elastic.Options)) func(t testing.TB) store.Searcher {
+		return func(t testing.TB) store.Searcher {
+			g := newGate(t, url, o)
+			return open(t, with(t, func(o *elastic.Options) {
+				o.Addresses = []string{g.URL}
+				change(o)
+			}))
+		}
+	}
+	retrievertest.Run(t, retrievertest.Subject{
+		New: func(t testing.TB) retrievertest.Store { return create(t, with(t, func(*elastic.Options) {})) },
+		Tenants: func(t testing.TB) retrievertest.Store {
+			return create(t, with(t, func(o *elastic.Options) { o.Layout.Tenant = "tenant" }))
+		},
+		Missing:      fault(gateOptions{}, func(*elastic.Options) {}),
+		Unauthorized: fault(gateOptions{password: "right"}, func(o *elastic.Options) { o.Username, o.Password = "user", "wrong" }),
+		Unavailable: func(t testing.TB) store.Searcher {
+			return open(t, with(t, func(o *elastic.Options) { o.Addresses = []string{"http://" + nobody(t)} }))
+		},
+		Hanging:    fault(gateOptions{hold: true}, func(*elastic.Options) {}),
+		FusesRanks: fusesRanks,
+	})
 }
 
 func open(t testing.TB, opts elastic.Options) *elastic.Index {

@@ -1,7 +1,6 @@
 package elastic
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,7 +185,7 @@ func (x *Index) make(ctx context.Context, s Schema, name, alias string) error {
 	if err != nil {
 		return err
 	}
-	err = x.once(ctx, x.client.Indices.Create(name).Raw(bytes.NewReader(body)).Perform, store.ErrBadQuery, nil)
+	err = x.once(ctx, call{name: "indices.create", method: http.MethodPut, path: name, body: body}, store.ErrBadQuery, nil)
 	if err != nil {
 		return fmt.Errorf("make index %q: %w", name, err)
 	}
@@ -195,7 +195,8 @@ func (x *Index) make(ctx context.Context, s Schema, name, alias string) error {
 // targets returns the indexes behind the alias; none if there is no alias.
 func (x *Index) targets(ctx context.Context) ([]string, error) {
 	var a map[string]json.RawMessage
-	err := x.read(ctx, x.client.Indices.GetAlias().Name(x.opts.Index).Perform, store.ErrBadQuery, &a)
+	ask := call{name: "indices.get_alias", method: http.MethodGet, path: "_alias/" + x.opts.Index}
+	err := x.read(ctx, ask, store.ErrBadQuery, &a)
 	var refused *ServerError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return nil, nil
@@ -213,8 +214,10 @@ func (x *Index) targets(ctx context.Context) ([]string, error) {
 // nextNumber returns a number that no index behind this alias, and none left behind by a rebuild that was killed, has.
 func (x *Index) nextNumber(ctx context.Context) (int, error) {
 	var a map[string]json.RawMessage
-	ask := x.client.Indices.GetSettings().Index(x.opts.Index + "-*").FilterPath("*.settings.index.uuid")
-	err := x.read(ctx, ask.Perform, store.ErrBadQuery, &a)
+	err := x.read(ctx, call{
+		name: "indices.get_settings", method: http.MethodGet, path: x.opts.Index + "-*/_settings",
+		query: url.Values{"filter_path": {"*.settings.index.uuid"}},
+	}, store.ErrBadQuery, &a)
 	if err != nil {
 		return 0, err
 	}
@@ -238,7 +241,7 @@ func (x *Index) swap(ctx context.Context, old []string, name string) error {
 	if err != nil {
 		return err
 	}
-	err = x.once(ctx, x.client.Indices.UpdateAliases().Raw(bytes.NewReader(body)).Perform, store.ErrBadQuery, nil)
+	err = x.once(ctx, call{name: "indices.update_aliases", method: http.MethodPost, path: "_aliases", body: body}, store.ErrBadQuery, nil)
 	if err != nil {
 		return fmt.Errorf("let the alias lead to %q: %w", name, err)
 	}
@@ -248,7 +251,7 @@ func (x *Index) swap(ctx context.Context, old []string, name string) error {
 // drop removes indexes.
 func (x *Index) drop(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		err := x.once(ctx, x.client.Indices.Delete(name).Perform, store.ErrBadQuery, nil)
+		err := x.once(ctx, call{name: "indices.delete", method: http.MethodDelete, path: name}, store.ErrBadQuery, nil)
 		if err != nil {
 			return fmt.Errorf("remove index %q: %w", name, err)
 		}

@@ -2,13 +2,8 @@ package elastic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"sync/atomic"
-
-	"github.com/elastic/go-elasticsearch/v8"
 
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
@@ -18,7 +13,7 @@ import (
 // share connections.
 type Index struct {
 	opts     Options
-	client   *elasticsearch.TypedClient
+	client   Client
 	idle     func() // closes idle connections; nil if the client is not ours
 	calls    *remote.Calls
 	concrete bool         // opts.Index is an index that is being filled, not an alias
@@ -59,49 +54,24 @@ func (x *Index) Close() error {
 func (x *Index) Name() string { return x.opts.Index }
 
 // Client returns the connection, for what only the server can do. It is not to be used after Close.
-func (x *Index) Client() *elasticsearch.TypedClient { return x.client }
+func (x *Index) Client() Client { return x.client }
 
 // Retriever returns a langchaingo retriever that sends q with the question as its text. A q that makes no sense is
 // reported by the first use.
 func (x *Index) Retriever(q store.Query) store.Retriever { return store.NewRetriever(x, q) }
 
-// perform is a request of the typed client.
-type perform func(context.Context) (*http.Response, error)
-
 // once sends a request and reads its answer into out; nil: the answer is not read. What the server calls a bad request is
 // bad.
-func (x *Index) once(ctx context.Context, send perform, bad error, out any) error {
+func (x *Index) once(ctx context.Context, c call, bad error, out any) error {
 	ctx, cancel := x.calls.Bounded(ctx)
 	defer cancel()
-	return remote.WithCause(ctx, exchange(ctx, send, bad, out))
+	return remote.WithCause(ctx, c.exchange(ctx, x.client, bad, out))
 }
 
-// read sends a request that changes nothing, again and again while the server is unavailable. The client makes a request of its
-// own each time.
-func (x *Index) read(ctx context.Context, send perform, bad error, out any) error {
+// read sends a request that changes nothing, again and again while the server is unavailable.
+func (x *Index) read(ctx context.Context, c call, bad error, out any) error {
 	ctx, cancel := x.calls.Bounded(ctx)
 	defer cancel()
-	err := x.calls.Retry(ctx, remote.Unavailable, func() error { return exchange(ctx, send, bad, out) })
+	err := x.calls.Retry(ctx, remote.Unavailable, func() error { return c.exchange(ctx, x.client, bad, out) })
 	return remote.WithCause(ctx, err)
-}
-
-func exchange(ctx context.Context, send perform, bad error, out any) (err error) {
-	res, err := send(ctx)
-	if err != nil {
-		return unreachable(err)
-	}
-	defer func() {
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxErrorBytes)) // so that the connection can be used again
-		_ = res.Body.Close()
-	}()
-	if res.StatusCode >= http.StatusMultipleChoices {
-		return answered(res, bad)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
-		return unreachable(fmt.Errorf("read the answer: %w", err)) // it ends too soon: the server, or a proxy, was killed
-	}
-	return nil
 }

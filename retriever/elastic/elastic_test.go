@@ -2,6 +2,7 @@ package elastic_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/elastic/go-elasticsearch/v8"
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -27,7 +26,7 @@ func TestOptionsNameFieldAndValue(t *testing.T) {
 	for want, o := range map[string]elastic.Options{
 		`Options.Index = ""`:                      {},
 		`Options.Index = "a,b"`:                   {Index: "a,b"},
-		"Options.Client is set":                   {Index: "a", Client: &elasticsearch.TypedClient{}, APIKey: "k"},
+		"Options.Client is set":                   {Index: "a", Client: &fakeServer{}, APIKey: "k"},
 		"Options.APIKey and Options.Username":     {Index: "a", Username: "u", APIKey: "k"},
 		"Options.Mode = Mode(9)":                  {Index: "a", Mode: 9},
 		"Options.Embedder is nil":                 {Index: "a", Mode: store.Hybrid},
@@ -37,6 +36,10 @@ func TestOptionsNameFieldAndValue(t *testing.T) {
 		`Options.Layout.Text = "a.b"`:             {Index: "a", Layout: elastic.Layout{Text: "a.b"}},
 		`Options.Layout.Text = "id" is Layout.ID`: {Index: "a", Layout: elastic.Layout{Text: "id"}},
 		`Options.Addresses = ["\x7f"]`:            {Index: "a", Addresses: []string{"\x7f"}},
+		"Options.Filter is a string that encodes to \"lang\", want a JSON object": {Index: "a", Filter: "lang"},
+		"Options.Filter is a []string that encodes to []":                         {Index: "a", Filter: []string{}},
+		"Options.Filter is a chan int that does not encode to JSON":               {Index: "a", Filter: make(chan int)},
+		"Options.Filter is a json.RawMessage that does not encode to JSON":        {Index: "a", Filter: json.RawMessage(`{"a":`)},
 	} {
 		if _, err := elastic.Open(o); err == nil || !strings.HasPrefix(err.Error(), "elastic: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("err = %v, want it to name %s", err, want)
@@ -71,7 +74,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeServer{status: tc.status, body: tc.body}
-			x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Attempts: 1})
+			x := open(t, elastic.Options{Client: f, Index: "docs", Attempts: 1})
 			hits, err := x.Search(t.Context(), otter)
 			if !errors.Is(err, tc.want) || hits != nil || !strings.HasPrefix(err.Error(), `elastic: search "docs": `) {
 				t.Errorf("hits %v, error %v, want %v alone", hits, err, tc.want)
@@ -80,12 +83,9 @@ func TestErrorsHaveKinds(t *testing.T) {
 	}
 	t.Run("not Elasticsearch", func(t *testing.T) {
 		f := &fakeServer{status: 200, body: hitsOf(1)}
-		c, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: anonymous{f}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := open(t, elastic.Options{Client: c, Index: "docs", Attempts: 1}).Search(t.Context(), otter); err == nil {
-			t.Error("an answer without the product's name was taken")
+		x := open(t, elastic.Options{Client: anonymous{f}, Index: "docs", Attempts: 1})
+		if _, err := x.Search(t.Context(), otter); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "not Elasticsearch") {
+			t.Errorf("an answer without the product's name: %v, want ErrUnavailable that says so", err)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestNothingIsDropped(t *testing.T) {
 		{"_id":"4","_index":"new","_score":1,"_source":{"slug":"","text":"Otters sleep."}},
 		{"_id":"5","_index":"new","_score":1,"_source":{"slug":null,"text":"Otters eat."}}]}}`}
 	x := open(t, elastic.Options{
-		Client: f.client(t), Index: "docs", Layout: elastic.Layout{ID: "slug"}, Embedder: retrievertest.Embedder{Size: 2},
+		Client: f, Index: "docs", Layout: elastic.Layout{ID: "slug"}, Embedder: retrievertest.Embedder{Size: 2},
 	})
 	hits, err := x.Search(t.Context(), store.Query{Text: "otter", K: 9})
 	if err != nil {
@@ -119,8 +119,8 @@ func TestNothingIsDropped(t *testing.T) {
 // anonymous is a fake server that does not say that it is Elasticsearch.
 type anonymous struct{ *fakeServer }
 
-func (a anonymous) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := a.fakeServer.RoundTrip(r)
+func (a anonymous) Perform(r *http.Request) (*http.Response, error) {
+	res, err := a.fakeServer.Perform(r)
 	if err == nil {
 		res.Header.Del("X-Elastic-Product")
 	}
@@ -131,7 +131,7 @@ func (a anonymous) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTopLevelKeysAreTaken(t *testing.T) {
 	for _, key := range []string{"id", "text", "version", "vector", "facets", "numbers", "owner"} {
 		x := open(t, elastic.Options{
-			Client: (&fakeServer{status: 200, body: `{}`}).client(t), Index: "docs",
+			Client: &fakeServer{status: 200, body: `{}`}, Index: "docs",
 			Layout: elastic.Layout{Metadata: elastic.TopLevel, Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2},
 		})
 		err := x.Upsert(t.Context(), []store.Document{{ID: "a", Tenant: "t", Text: "A page.", Metadata: map[string]any{key: "x"}}})
@@ -150,7 +150,7 @@ type aliasServer struct {
 	gone   []string
 }
 
-func (s *aliasServer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *aliasServer) Perform(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}
@@ -188,12 +188,8 @@ func TestRebuildWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &aliasServer{t: t, swaps: c.swaps, silent: c.silent, alias: "docs-000001"}
-			client, err := elasticsearch.NewTypedClient(elasticsearch.Config{Transport: s, DisableRetry: true, DisableMetaHeader: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			x := open(t, elastic.Options{Client: client, Index: "docs"})
-			err = x.Rebuild(t.Context(), elastic.Schema{}, func(context.Context, *elastic.Index) error { return nil })
+			x := open(t, elastic.Options{Client: s, Index: "docs"})
+			err := x.Rebuild(t.Context(), elastic.Schema{}, func(context.Context, *elastic.Index) error { return nil })
 			if (err != nil) != c.fails || !slices.Equal(s.gone, c.gone) {
 				t.Errorf("error %v, removed %q, want %q", err, s.gone, c.gone)
 			}
@@ -205,8 +201,8 @@ func TestRebuildWithoutAnAnswer(t *testing.T) {
 func TestRequest(t *testing.T) {
 	f := &fakeServer{status: 200, body: hitsOf(3)}
 	x := open(t, elastic.Options{
-		Client: f.client(t), Index: "docs", Layout: elastic.Layout{Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2}, Mode: store.Dense,
-		Passages: elastic.Passages{Count: 2}, Filter: &types.Query{Exists: &types.ExistsQuery{Field: "x"}},
+		Client: f, Index: "docs", Layout: elastic.Layout{Tenant: "owner"}, Embedder: retrievertest.Embedder{Size: 2}, Mode: store.Dense,
+		Passages: elastic.Passages{Count: 2}, Filter: json.RawMessage(`{"exists": {"field": "x"}}`),
 	})
 	q := store.Query{Text: "an \xff otter", K: 3, Tenant: "acme", Filter: store.All(
 		store.In("lang", "en", int64(3), true), store.Not(store.Between("a b.c", 1, math.Inf(1))),
@@ -236,7 +232,7 @@ func TestSpans(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
 	f := &fakeServer{status: 404, body: `{"error":{"type":"index_not_found_exception","reason":"no such index [docs]"}}`}
-	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Tracer: provider})
+	x := open(t, elastic.Options{Client: f, Index: "docs", Tracer: provider})
 	if _, err := x.Search(t.Context(), store.Query{Text: "a secret question", K: 1}); err == nil ||
 		!strings.Contains(err.Error(), "Create makes it") {
 		t.Fatal(err)

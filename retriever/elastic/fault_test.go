@@ -2,16 +2,17 @@ package elastic_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/retriever/elastic"
@@ -253,15 +254,38 @@ func TestRebuild(t *testing.T) {
 // targets returns the indexes of the server whose names begin with the alias.
 func targets(t testing.TB, x *elastic.Index) []string {
 	t.Helper()
-	res, err := x.Client().Indices.Get(x.Name() + "-*").Do(t.Context())
+	var found map[string]json.RawMessage
+	if err := json.Unmarshal(do(t, x, http.MethodGet, x.Name()+"-*", ""), &found); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// do sends a request of the test's own, and returns the answer.
+func do(t testing.TB, x *elastic.Index, method, path, body string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, "/"+path, strings.NewReader(body)) // also when the test has ended
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []string
-	for name := range res {
-		out = append(out, name)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := x.Client().Perform(r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= http.StatusMultipleChoices {
+		t.Fatalf("%s %s: status %d, %v: %s", method, path, res.StatusCode, err, answer)
+	}
+	return answer
+}
+
+// foreign makes an index as another program does, which is removed with the test.
+func foreign(t testing.TB, x *elastic.Index, properties string) {
+	t.Helper()
+	do(t, x, http.MethodPut, x.Name(), `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":`+properties+`}}`)
+	t.Cleanup(func() { do(t, x, http.MethodDelete, x.Name(), "") })
 }
 
 // TestForeignIndex searches and filters an index that another program made.
@@ -274,23 +298,14 @@ func TestForeignIndex(t *testing.T) {
 	}
 	x := open(t, opts)
 	ctx := t.Context()
-	if _, err := x.Client().Indices.Create(opts.Index).Raw(strings.NewReader(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
-		"slug":{"type":"keyword"},"lang":{"type":"keyword"},"year":{"type":"integer"},"content":{"properties":{"body":{"type":"text"}}}}}}`)).Do(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = x.Client().Indices.Delete(opts.Index).Do(context.Background()) })
+	foreign(t, x, `{"slug":{"type":"keyword"},"lang":{"type":"keyword"},"year":{"type":"integer"},"content":{"properties":{"body":{"type":"text"}}}}`)
 	long := strings.Repeat("Filler stands here. ", 20)
 	for i, body := range []string{
 		`{"slug":"en/otter","lang":"en","year":2020,"content":{"body":"` + long + `The otter swims. ` + long + `"}}`,
 		`{"slug":"de/otter","lang":"de","year":1990,"content":{"body":"Der otter schwimmt."}}`,
 		`{"lang":"en","year":1990,"content":{"body":"An otter without a name."}}`,
 	} {
-		if _, err := x.Client().Index(opts.Index).Id(fmt.Sprint(i)).Raw(strings.NewReader(body)).Do(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := x.Client().Indices.Refresh().Index(opts.Index).Do(ctx); err != nil {
-		t.Fatal(err)
+		do(t, x, http.MethodPut, fmt.Sprintf("%s/_doc/%d?refresh=true", x.Name(), i), body)
 	}
 	for name, tc := range map[string]struct {
 		filter store.Filter
@@ -326,7 +341,7 @@ func TestForeignIndex(t *testing.T) {
 		t.Errorf("a word for a number: %v, want ErrBadQuery", err)
 	}
 	filtered := opts
-	filtered.Filter = &types.Query{Prefix: map[string]types.PrefixQuery{"slug": {Value: "de/"}}}
+	filtered.Filter = map[string]any{"prefix": map[string]any{"slug": "de/"}}
 	if hits, err := open(t, filtered).Search(ctx, otter); err != nil || len(hits) != 1 || hits[0].ID != "de/otter" {
 		t.Errorf("a filter in the server's terms: %v, %v", hits, err)
 	}

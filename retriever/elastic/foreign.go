@@ -3,14 +3,9 @@ package elastic
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
-	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
-
 	"github.com/ragpilot/ragpilot/retriever/internal/vectorstore"
-	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
 // maxKnown bounds the documents of one question to the server, so that it can name several for each.
@@ -46,22 +41,17 @@ func (x *Index) known(ctx context.Context, docs []vectorstore.Name) (map[vectors
 }
 
 // named asks for the documents that may have these IDs.
-func (x *Index) named(ctx context.Context, ids []string) (a answer, err error) {
-	l, size := x.opts.Layout, maxHits
+func (x *Index) named(ctx context.Context, ids []string) (answer, error) {
+	l := x.opts.Layout
 	fields := []string{l.ID}
 	if l.tenants() {
 		fields = append(fields, l.Tenant)
 	}
-	r := &search.Request{
-		Size: &size, TrackTotalHits: false, Source_: types.SourceFilter{Includes: fields},
-		Query: &types.Query{Bool: &types.BoolQuery{Filter: []types.Query{{Bool: &types.BoolQuery{Should: []types.Query{
-			{Terms: &types.TermsQuery{TermsQuery: map[string]types.TermsQueryField{l.ID: ids}}}, {Ids: &types.IdsQuery{Values: ids}},
-		}}}}}},
-	}
-	err = x.read(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Search().Index(x.opts.Index).AllowPartialSearchResults(false).Request(r).Perform(ctx)
-	}, store.ErrBadQuery, &a)
-	return a, err
+	either := []any{object{"terms": object{l.ID: ids}}, object{"ids": object{"values": ids}}}
+	return x.found(ctx, object{
+		"size": maxHits, "track_total_hits": false, "_source": object{"includes": fields},
+		"query": object{"bool": object{"filter": []any{object{"bool": object{"should": either}}}}},
+	})
 }
 
 // owner returns the name of a document as searches give it; false: it has none.

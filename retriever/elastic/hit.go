@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types/enums/highlighterorder"
-
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
-
-var byScore = highlighterorder.Score
 
 // answer is what is read of a search's answer.
 type answer struct {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
-	"github.com/elastic/go-elasticsearch/v8"
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
+	"github.com/elastic/elastic-transport-go/v8/elastictransport"
+	"github.com/elastic/elastic-transport-go/v8/elastictransport/version"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ragpilot/ragpilot/embed"
@@ -44,9 +46,9 @@ type Options struct {
 	Username, Password, APIKey string
 	// TLS is for servers whose certificate the system does not know. Nil: the system's settings.
 	TLS *tls.Config
-	// Client is a connection to share, in place of Addresses, credentials and TLS. Turn its own retries off
-	// (elasticsearch.Config.DisableRetry): it would send writes again as well. Close leaves it open.
-	Client *elasticsearch.TypedClient
+	// Client is a connection to share, in place of Addresses, credentials and TLS, such as a client of go-elasticsearch. Turn
+	// its own retries off (elasticsearch.Config.DisableRetry): it would send writes again as well. Close leaves it open.
+	Client Client
 
 	// Index is the name of an alias, as [Index.Create] makes it, or of an index.
 	Index string
@@ -65,8 +67,9 @@ type Options struct {
 	// RankConstant damps the first ranks in a hybrid search. 0: [DefaultRankConstant].
 	RankConstant int
 	// Filter restricts every search, beside the query's own filter. It is in the server's terms and may use all that
-	// the server can do.
-	Filter *types.Query
+	// the server can do: what encodes to a JSON object, such as a map, a json.RawMessage or a *types.Query of
+	// go-elasticsearch. It is read by [Open]. Nil, or a nil pointer: none.
+	Filter any
 	// Passages asks for the parts of each text that match the question.
 	Passages Passages
 
@@ -101,6 +104,13 @@ const maxCandidates = 10_000
 // withDefaults returns a checked copy of o with all fields set.
 func (o Options) withDefaults() (Options, error) {
 	layout := o.Layout.complete()
+	var filter error
+	if o.Filter, filter = encoded(o.Filter); filter != nil {
+		filter = fmt.Errorf("Options.Filter %w", filter)
+	}
+	if v := reflect.ValueOf(o.Client); v.Kind() == reflect.Pointer && v.IsNil() { // a variable that holds no client
+		o.Client = nil
+	}
 	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
 	o.RankConstant = cmp.Or(o.RankConstant, DefaultRankConstant)
 	o.Passages.Characters = cmp.Or(o.Passages.Characters, 150)
@@ -117,7 +127,7 @@ func (o Options) withDefaults() (Options, error) {
 			o.Mode = store.Hybrid
 		}
 	}
-	return o, errors.Join(o.checkServer(), o.checkSearch(), layout)
+	return o, errors.Join(o.checkServer(), o.checkSearch(), layout, filter)
 }
 
 func (o Options) checkServer() error {
@@ -150,7 +160,7 @@ func (o Options) checkSearch() error {
 }
 
 // connect makes a client, and the function that ends its connections. The client itself sends each request once.
-func (o Options) connect() (*elasticsearch.TypedClient, func(), error) {
+func (o Options) connect() (Client, func(), error) {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		transport = &http.Transport{Proxy: http.ProxyFromEnvironment}
@@ -161,10 +171,22 @@ func (o Options) connect() (*elasticsearch.TypedClient, func(), error) {
 	if o.TLS != nil {
 		transport.TLSClientConfig = o.TLS.Clone()
 	}
-	client, err := elasticsearch.NewTypedClient(elasticsearch.Config{
-		Addresses: o.Addresses, Username: o.Username, Password: o.Password, APIKey: o.APIKey,
-		Transport: transport, DisableRetry: true, DisableMetaHeader: true,
-	})
+	urls := make([]*url.URL, len(o.Addresses))
+	for i, address := range o.Addresses {
+		var err error
+		if urls[i], err = url.Parse(strings.TrimRight(address, "/")); err != nil {
+			return nil, nil, err
+		}
+	}
+	if first := urls[0].User; first != nil { // the other servers' as well, but for those that name their own
+		o.Username = first.Username()
+		o.Password, _ = first.Password()
+	}
+	client, err := elastictransport.NewClient(
+		elastictransport.WithURLs(urls...), elastictransport.WithTransport(transport), elastictransport.WithDisableRetry(),
+		elastictransport.WithBasicAuth(o.Username, o.Password), elastictransport.WithAPIKey(o.APIKey), // a key goes first
+		elastictransport.WithUserAgent("ragpilot elastic-transport-go/"+version.Transport),
+	)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -107,7 +107,7 @@ func TestIndexOptions(t *testing.T) {
 		"chosen": {embed.NewHashed(0), elastic.Schema{IndexOptions: map[string]any{"type": "flat"}}, `"index_options":{"type":"flat"}`},
 	} {
 		f := &fakeServer{status: 200, body: `{}`}
-		x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Embedder: c.e})
+		x := open(t, elastic.Options{Client: f, Index: "docs", Embedder: c.e})
 		if err := x.Create(t.Context(), c.s); err != nil {
 			t.Fatal(err)
 		}

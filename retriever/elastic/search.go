@@ -2,14 +2,13 @@ package elastic
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/elastic/go-elasticsearch/v8/typedapi/core/search"
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -22,6 +21,8 @@ const (
 	// maxQueryBytes bounds a question; what is beyond is ignored. A question of that length is a pasted document whose
 	// first thousand words already decide the ranking, and servers refuse more words than a few thousand.
 	maxQueryBytes = 8 << 10
+	// maxAnalyzed is how much of a text is looked at for passages; servers refuse to look at more.
+	maxAnalyzed = 1_000_000
 )
 
 // Search returns the at most q.K documents that fit best, see [store.Searcher]; never more than 10,000, of which the ties
@@ -59,7 +60,7 @@ func (x *Index) Search(ctx context.Context, q store.Query) (hits []store.Hit, er
 type question struct {
 	text   string
 	vector []float32
-	filter []types.Query
+	filter []any
 }
 
 func (x *Index) question(ctx context.Context, q store.Query) (question, error) {
@@ -158,33 +159,29 @@ func fuse(a, b []store.Hit, constant, k int) []store.Hit {
 }
 
 // request asks for the first hits of one kind.
-func (x *Index) request(s question, mode store.Mode, size int) *search.Request {
-	match := types.Query{Match: map[string]types.MatchQuery{x.opts.Layout.Text: {Query: s.text}}}
-	r := &search.Request{Size: &size, TrackTotalHits: false, Source_: types.SourceFilter{Excludes: x.unread()}}
-	if mode == store.Dense {
-		candidates := min(max(size, x.opts.Candidates), maxCandidates)
-		r.Knn = []types.KnnSearch{{
-			Field: x.opts.Layout.Vector, QueryVector: s.vector, K: &size, NumCandidates: &candidates, Filter: s.filter,
-		}}
-	} else {
-		r.Query = &types.Query{Bool: &types.BoolQuery{Must: []types.Query{match}, Filter: s.filter}}
+func (x *Index) request(s question, mode store.Mode, size int) object {
+	match := object{"match": object{x.opts.Layout.Text: object{"query": s.text}}}
+	r := object{"size": size, "track_total_hits": false, "_source": object{"excludes": x.unread()}}
+	query := object{}
+	if len(s.filter) > 0 {
+		query["filter"] = s.filter
 	}
-	if x.opts.Passages.Count > 0 {
-		r.Highlight = x.highlight(match)
+	if mode == store.Dense {
+		query["field"], query["query_vector"] = x.opts.Layout.Vector, s.vector
+		query["k"], query["num_candidates"] = size, min(max(size, x.opts.Candidates), maxCandidates)
+		r["knn"] = []any{query}
+	} else {
+		query["must"] = []any{match}
+		r["query"] = object{"bool": query}
+	}
+	if p := x.opts.Passages; p.Count > 0 {
+		r["highlight"] = object{
+			"fields": object{x.opts.Layout.Text: object{}}, "highlight_query": match, "order": "score",
+			"number_of_fragments": p.Count, "fragment_size": p.Characters, "max_analyzed_offset": maxAnalyzed,
+			"pre_tags": []string{""}, "post_tags": []string{""},
+		}
 	}
 	return r
-}
-
-// maxAnalyzed is how much of a text is looked at for passages; servers refuse to look at more.
-const maxAnalyzed = 1_000_000
-
-func (x *Index) highlight(match types.Query) *types.Highlight {
-	p, analyzed, none := x.opts.Passages, maxAnalyzed, []string{""}
-	return &types.Highlight{
-		Fields:         map[string]types.HighlightField{x.opts.Layout.Text: {}},
-		HighlightQuery: &match, NumberOfFragments: &p.Count, FragmentSize: &p.Characters, MaxAnalyzedOffset: &analyzed,
-		Order: &byScore, PreTags: none, PostTags: none,
-	}
 }
 
 // unread are the fields that no hit needs: vectors are longer than texts.
@@ -196,12 +193,22 @@ func (x *Index) unread() []string {
 	return out
 }
 
-// ask sends one search.
-func (x *Index) ask(ctx context.Context, r *search.Request) ([]store.Hit, error) {
-	var a answer
-	err := x.read(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.Search().Index(x.opts.Index).AllowPartialSearchResults(false).Request(r).Perform(ctx)
+// found sends one search and returns what the server answers.
+func (x *Index) found(ctx context.Context, r object) (a answer, err error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", store.ErrBadQuery, err)
+	}
+	err = x.read(ctx, call{
+		name: "search", method: http.MethodPost, path: x.opts.Index + "/_search", body: body,
+		query: url.Values{"allow_partial_search_results": {"false"}},
 	}, store.ErrBadQuery, &a)
+	return a, err
+}
+
+// ask returns the hits of one search.
+func (x *Index) ask(ctx context.Context, r object) ([]store.Hit, error) {
+	a, err := x.found(ctx, r)
 	if err != nil {
 		return nil, err
 	}

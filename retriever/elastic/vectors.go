@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/ragpilot/ragpilot/retriever/store"
@@ -30,8 +31,9 @@ type fieldType struct {
 func (x *Index) checkVectors(ctx context.Context, bad error) error {
 	field := x.opts.Layout.Vector
 	var a fieldAnswer
-	err := x.read(ctx, func(ctx context.Context) (*http.Response, error) {
-		return x.client.FieldCaps().Index(x.opts.Index).Fields(field).IncludeUnmapped(true).Perform(ctx)
+	err := x.read(ctx, call{
+		name: "field_caps", method: http.MethodPost, path: x.opts.Index + "/_field_caps",
+		query: url.Values{"fields": {field}, "include_unmapped": {"true"}},
 	}, store.ErrBadQuery, &a)
 	if err != nil {
 		return fmt.Errorf("ask for the type of field %q: %w", field, err)

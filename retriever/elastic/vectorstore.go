@@ -2,8 +2,8 @@ package elastic
 
 import (
 	"context"
+	"reflect"
 
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
 	"github.com/tmc/langchaingo/schema"
 	"github.com/tmc/langchaingo/vectorstores"
 
@@ -29,10 +29,10 @@ func (x *Index) AddDocuments(ctx context.Context, docs []schema.Document, option
 // [Index.Create] made. Those of store.Lexical and store.Hybrid have no scale of their own, and are given as shares of the
 // best document's, from 0 to 1. [vectorstores.WithScoreThreshold] compares with these scores.
 //
-// [vectorstores.WithFilters] takes a store.Filter, a *types.Query of the client, a map of keys and the values wanted
-// there, or a map in the form of Qdrant's filters (must, should, must_not). [vectorstores.WithNameSpace] and
-// [vectorstores.WithEmbedder] are as in [Index.AddDocuments]; the latter is an error where Options.Mode is
-// store.Lexical. Other options are errors (store.ErrBadOption).
+// [vectorstores.WithFilters] takes a store.Filter, a map of keys and the values wanted there, a map in the form of Qdrant's
+// filters (must, should, must_not), or what Options.Filter takes and is no map, such as a *types.Query of go-elasticsearch or
+// a json.RawMessage. [vectorstores.WithNameSpace] and [vectorstores.WithEmbedder] are as in [Index.AddDocuments]; the latter is
+// an error where Options.Mode is store.Lexical. Other options are errors (store.ErrBadOption).
 func (x *Index) SimilaritySearch(
 	ctx context.Context, query string, numDocuments int, options ...vectorstores.Option,
 ) ([]schema.Document, error) {
@@ -47,19 +47,17 @@ func (x *Index) backend(o *vectorstores.Options) vectorstore.Backend {
 		Embedder:  &y.opts.Embedder, NoEmbedder: "the index is opened without vectors: set Options.Embedder",
 		Words: x.opts.Mode == store.Lexical, Similarities: x.opts.Mode == store.Dense,
 	}
-	if f, own := o.Filters.(*types.Query); own {
-		y.opts.Filter, o.Filters = both(x.opts.Filter, f), nil
+	if _, ours := o.Filters.(store.Filter); ours || reflect.ValueOf(o.Filters).Kind() == reflect.Map {
+		return b
+	}
+	if f, err := encoded(o.Filters); err == nil { // a query in the server's terms, or none
+		o.Filters = nil
+		switch {
+		case y.opts.Filter == nil:
+			y.opts.Filter = f
+		case f != nil:
+			y.opts.Filter = object{"bool": object{"filter": []any{y.opts.Filter, f}}}
+		}
 	}
 	return b
-}
-
-// both is the query that both filters fit; a nil one restricts nothing.
-func both(a, b *types.Query) *types.Query {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return &types.Query{Bool: &types.BoolQuery{Filter: []types.Query{*a, *b}}}
 }

@@ -2,14 +2,14 @@ package elastic_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types"
-	"github.com/elastic/go-elasticsearch/v8/typedapi/types/enums/refresh"
 	"github.com/google/go-cmp/cmp"
 	"github.com/tmc/langchaingo/schema"
 	"github.com/tmc/langchaingo/vectorstores"
@@ -20,18 +20,30 @@ import (
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
 
-// TestClientsFilter: a query of the client restricts beside Options.Filter, and what was found can be added again in a
-// layout that keeps metadata beside ID and version.
-func TestClientsFilter(t *testing.T) {
-	kind := func(value string) *types.Query {
-		return &types.Query{Match: map[string]types.MatchQuery{"text": {Query: value}}}
-	}
+// textQuery is a query in the server's terms that is no map, as types of go-elasticsearch are.
+type textQuery struct {
+	Match struct {
+		Text string `json:"text"`
+	} `json:"match"`
+}
+
+func TestServersFilter(t *testing.T) {
+	testServersFilter(t, func(text string) *textQuery {
+		q := &textQuery{}
+		q.Match.Text = text
+		return q
+	})
+}
+
+// testServersFilter: a query in the server's terms, which kind makes, restricts beside Options.Filter, and what was found
+// can be added again in a layout that keeps metadata beside ID and version.
+func testServersFilter[Query any](t *testing.T, kind func(text string) *Query) {
 	docs := []schema.Document{
 		{PageContent: "A city in Texas", Metadata: map[string]any{"kind": "city"}},
 		{PageContent: "A country in Asia", Metadata: map[string]any{"kind": "country"}},
 	}
 	for name, test := range map[string]struct {
-		always, now *types.Query
+		always, now *Query
 		want        int
 	}{
 		"nil": {nil, nil, 2}, "query's": {nil, kind("city"), 1}, "both": {kind("country"), kind("city"), 0},
@@ -60,10 +72,25 @@ func TestClientsFilter(t *testing.T) {
 	}
 }
 
+// TestFiltersThatCannotBe: what is no query, and a query where nothing is searched.
+func TestFiltersThatCannotBe(t *testing.T) {
+	x := open(t, elastic.Options{Client: &fakeServer{status: 200, body: hitsOf(1)}, Index: "docs"})
+	for _, filter := range []any{7, "lang", []string{"lang"}, json.RawMessage("{")} {
+		docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithFilters(filter))
+		if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithFilters") {
+			t.Errorf("%v: found %v, %v; want ErrBadOption", filter, docs, err)
+		}
+	}
+	_, err := x.AddDocuments(t.Context(), []schema.Document{{PageContent: "A page."}}, vectorstores.WithFilters(&textQuery{}))
+	if !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithFilters") {
+		t.Errorf("AddDocuments with a filter: %v, want ErrBadOption", err)
+	}
+}
+
 // TestEmbedderOfAWordSearch: a search that compares words has no use for an embedder.
 func TestEmbedderOfAWordSearch(t *testing.T) {
 	e, f := retrievertest.Embedder{Size: 2}, &fakeServer{status: 200, body: hitsOf(1)}
-	x := open(t, elastic.Options{Client: f.client(t), Index: "docs", Embedder: e, Mode: store.Lexical})
+	x := open(t, elastic.Options{Client: f, Index: "docs", Embedder: e, Mode: store.Lexical})
 	docs, err := x.SimilaritySearch(t.Context(), "city", 5, vectorstores.WithEmbedder(e))
 	if docs != nil || !errors.Is(err, store.ErrBadOption) || !strings.Contains(err.Error(), "WithEmbedder") ||
 		!strings.Contains(err.Error(), "Options.Mode") {
@@ -79,20 +106,14 @@ func TestForeignDocumentsAreReplaced(t *testing.T) {
 		Layout: elastic.Layout{ID: "slug", Text: "body", Metadata: elastic.TopLevel, Tenant: "owner", Mapped: true},
 	}
 	x, ctx := open(t, opts), t.Context()
-	if _, err := x.Client().Indices.Create(opts.Index).Raw(strings.NewReader(`{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
-		"slug":{"type":"keyword"},"owner":{"type":"keyword"},"body":{"type":"text"}}}}`)).Do(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = x.Client().Indices.Delete(opts.Index).Do(context.Background()) })
+	foreign(t, x, `{"slug":{"type":"keyword"},"owner":{"type":"keyword"},"body":{"type":"text"}}`)
 	for id, body := range map[string]string{
 		"1": `{"slug":"a","owner":"acme","body":"The otter swims."}`, // _ids and slugs in each other's way
 		"a": `{"slug":"1","owner":"acme","body":"The otter swims."}`,
 		"2": `{"owner":"acme","body":"The otter swims."}`,
 		"3": `{"slug":"a","owner":"ajax","body":"The otter swims."}`,
 	} {
-		if _, err := x.Client().Index(opts.Index).Id(id).Raw(strings.NewReader(body)).Refresh(refresh.True).Do(ctx); err != nil {
-			t.Fatal(err)
-		}
+		do(t, x, http.MethodPut, x.Name()+"/_doc/"+id+"?refresh=true", body)
 	}
 	found := func(tenant string) []schema.Document {
 		docs, err := x.SimilaritySearch(ctx, "otter", 9, vectorstores.WithNameSpace(tenant))
@@ -150,12 +171,7 @@ func TestIndexWithoutVectors(t *testing.T) {
 				Embedder: retrievertest.Embedder{Size: 64}, Layout: elastic.Layout{Mapped: true},
 			}
 			x := open(t, opts)
-			_, err := x.Client().Indices.Create(opts.Index).Raw(strings.NewReader(`{"settings":{"number_of_shards":1,"number_of_replicas":0},
-				"mappings":{"properties":` + c.mapping + `}}`)).Do(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _, _ = x.Client().Indices.Delete(opts.Index).Do(context.Background()) })
+			foreign(t, x, c.mapping)
 			said := func(err error) bool {
 				return strings.Contains(err.Error(), opts.Index) && strings.Contains(err.Error(), "Options.Layout.Vector") &&
 					strings.Contains(err.Error(), c.is)
@@ -207,9 +223,7 @@ func TestAliasOfIndexesWithoutVectors(t *testing.T) {
 	if err := with.Upsert(t.Context(), []store.Document{{ID: "b", Text: "the otter"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := with.Client().Indices.PutAlias(with.Name()+"-000001", opts.Index).Do(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	do(t, with, http.MethodPut, with.Name()+"-000001/_alias/"+opts.Index, "")
 	if hits, err := open(t, opts).Search(t.Context(), otter); hits != nil || !errors.Is(err, store.ErrBadQuery) ||
 		!strings.Contains(err.Error(), opts.Index+"-000002") {
 		t.Errorf("one of two indexes is without vectors: hits %v, %v; want ErrBadQuery that names it", hits, err)

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
@@ -76,7 +78,7 @@ func (x *Index) Delete(ctx context.Context, tenant string, ids ...string) error 
 
 // refresh makes searches see what was written.
 func (x *Index) refresh(ctx context.Context) error {
-	return x.read(ctx, x.client.Indices.Refresh().Index(x.opts.Index).Perform, store.ErrBadQuery, nil)
+	return x.read(ctx, call{name: "indices.refresh", method: http.MethodPost, path: x.opts.Index + "/_refresh"}, store.ErrBadQuery, nil)
 }
 
 func (x *Index) put(ctx context.Context, docs []store.Document) error {
@@ -264,8 +266,10 @@ func (x *Index) send(ctx context.Context, b *batch) error {
 	b.ids = nil
 	return x.calls.Retry(ctx, tooBusy, func() error {
 		var a bulkAnswer
-		send := x.client.Bulk().Index(x.opts.Index).RequireAlias(x.needsAlias()).Raw(bytes.NewReader(body))
-		err := x.once(ctx, send.Perform, store.ErrBadDocument, &a)
+		err := x.once(ctx, call{
+			name: "bulk", method: http.MethodPost, path: x.opts.Index + "/_bulk", body: body,
+			query: url.Values{"require_alias": {strconv.FormatBool(x.needsAlias())}},
+		}, store.ErrBadDocument, &a)
 		if err != nil {
 			return err
 		}

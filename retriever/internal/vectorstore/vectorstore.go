@@ -58,12 +58,13 @@ func (open Open) with(o *vectorstores.Options) (Backend, error) {
 // Add stores documents and returns their IDs, without those that the deduplicater knows.
 func Add(ctx context.Context, open Open, docs []schema.Document, options []vectorstores.Option) ([]string, error) {
 	o := read(options)
+	filters := o.Filters // the backend takes those in its server's terms out
 	b, err := open.with(&o)
 	if err == nil {
 		switch {
 		case o.ScoreThreshold != 0:
 			err = refused("WithScoreThreshold", "it is for SimilaritySearch")
-		case o.Filters != nil:
+		case filters != nil:
 			err = refused("WithFilters", "it is for SimilaritySearch")
 		}
 	}
