@@ -1,9 +1,7 @@
-//go:build goexperiment.simd
-
 #include "textflag.h"
 
-// Products of four queries with the keys of pages, a dimension at a time. They are not written with simd/archsimd, which spreads a number over
-// a vector with two instructions where a load from memory does it for nothing.
+// Products of four queries with the keys of pages, a dimension at a time. A load spreads a number over a vector for
+// nothing.
 
 // MIX adds two or four vectors of values, weighted by a query's weight of the token, to its sums.
 #define MIX256(weights, x, a, b) \

@@ -61,3 +61,61 @@ func BenchmarkGate(b *testing.B) {
 		crew.Gate(g, u)
 	}
 }
+
+// Unpacking a group of rows, which a product of several rows of the input does for each.
+func BenchmarkUnpack(b *testing.B) {
+	const cols = 768
+	for _, t := range quant.Types() {
+		b.Run(t.String(), func(b *testing.B) {
+			w, to := randomMatrix(b, t, groupRows, cols), make([]float32, groupRows*cols)
+			var rows [groupRows][]byte
+			for i := range rows {
+				rows[i] = w.row(i)
+			}
+			b.SetBytes(int64(len(w.Data)))
+			for b.Loop() {
+				active.unpack(t, to, &rows)
+			}
+		})
+	}
+}
+
+// Products of a group with two rows of the input, and with one.
+func BenchmarkTile(b *testing.B) {
+	for _, k := range []int{64, 576, 1536} {
+		x, y, group := randomFloats(k, 1), randomFloats(k, 2), randomFloats(groupRows*k, 3)
+		var p, q [groupRows]float32
+		b.Run(fmt.Sprintf("rows=1/columns=%d", k), func(b *testing.B) {
+			for b.Loop() {
+				active.tile(k, x, nil, group, &p, nil)
+			}
+		})
+		b.Run(fmt.Sprintf("rows=2/columns=%d", k), func(b *testing.B) {
+			for b.Loop() {
+				active.tile(k, x, y, group, &p, &q)
+			}
+		})
+	}
+}
+
+func BenchmarkNorm(b *testing.B) {
+	x, w := randomFloats(576*16, 1), randomFloats(576, 2)
+	out, crew := make([]float32, len(x)), NewCrew(1)
+	b.SetBytes(int64(4 * len(x)))
+	for b.Loop() {
+		crew.Norm(out, x, w, 1e-5)
+	}
+}
+
+func BenchmarkSoftmax(b *testing.B) {
+	for _, n := range []int{16, 512, 4096} {
+		b.Run(fmt.Sprintf("tokens=%d", n), func(b *testing.B) {
+			x, y := randomFloats(n, 1), make([]float32, n)
+			b.SetBytes(int64(4 * n))
+			for b.Loop() {
+				copy(y, x)
+				active.softmax(y)
+			}
+		})
+	}
+}

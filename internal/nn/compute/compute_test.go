@@ -29,6 +29,12 @@ func randomMatrix(t testing.TB, format quant.Type, rows, cols int) Matrix {
 	return w
 }
 
+// halvesOf are where a block has numbers of 16 bits.
+var halvesOf = map[quant.Type][]int{
+	quant.F16: {0}, quant.Q8_0: {0}, quant.Q4_0: {0}, quant.Q4_1: {0, 2}, quant.Q5_0: {0}, quant.Q5_1: {0, 2}, quant.Q3_K: {108},
+	quant.Q4_K: {0, 2}, quant.Q5_K: {0, 2}, quant.Q6_K: {208}, quant.IQ4_NL: {0},
+}
+
 func randomPages(h Heads, tokens int) []Page {
 	pages := make([]Page, (tokens+PageTokens-1)/PageTokens)
 	size := h.KV * h.Dim

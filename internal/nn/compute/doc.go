@@ -10,9 +10,9 @@
 //
 // # Kernels
 //
-// Built with GOEXPERIMENT=simd on amd64, and run on a processor with AVX2 and FMA, the kernel "avx2" is used: 8 lanes. Anything else
-// uses "portable", whose dot products are those of gonum (SSE on amd64, Go elsewhere). [Kernel] names the one in use. With AVX-512, a
-// vector holds the 8 lanes of two sums, for products of several rows: faster, and the same bits.
+// On amd64, on a processor with AVX2, FMA and F16C, the kernel "avx2" is used: 8 lanes, in assembler. Anything else uses "portable",
+// whose dot products are those of gonum (SSE on amd64, Go elsewhere). [Kernel] names the one in use, which is chosen when the program
+// starts. With AVX-512, a vector holds the 8 lanes of two sums, for products of several rows: faster, and the same bits.
 //
 // Weights stay packed as they lie in the file. A product unpacks a panel of 32 rows at a time, uses it for all rows of the
 // input, and forgets it.

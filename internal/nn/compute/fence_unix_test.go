@@ -69,12 +69,6 @@ func (f *fence) copied(s []float32) []float32 {
 	return c
 }
 
-// halvesOf are where a block has numbers of 16 bits.
-var halvesOf = map[quant.Type][]int{
-	quant.F16: {0}, quant.Q8_0: {0}, quant.Q4_0: {0}, quant.Q4_1: {0, 2}, quant.Q5_0: {0}, quant.Q5_1: {0, 2}, quant.Q3_K: {108},
-	quant.Q4_K: {0, 2}, quant.Q5_K: {0, 2}, quant.Q6_K: {208}, quant.IQ4_NL: {0},
-}
-
 // packed returns n weights, each block with another scale: mostly of a usual size, seldom any finite number, also one near zero.
 func (f *fence) packed(format quant.Type, n int) []byte {
 	f.t.Helper()

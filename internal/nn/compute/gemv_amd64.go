@@ -1,12 +1,6 @@
-//go:build goexperiment.simd
-
 package compute
 
-import (
-	"simd/archsimd"
-
-	"github.com/ragpilot/ragpilot/internal/nn/quant"
-)
+import "github.com/ragpilot/ragpilot/internal/nn/quant"
 
 // One row of the input meets each weight once, so that unpacking a group to memory first would cost more than the
 // product. The functions here unpack into registers, and add up in the same order as [tileVectors]. They take four rows, or eight, at a
@@ -42,7 +36,7 @@ func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *gemvS
 	default:
 		return false
 	}
-	addLanes(&s, (*[groupRows]float32)(out[:groupRows]))
+	addLanes(1, &s[0], &out[0], groupRows)
 	return true
 }
 
@@ -75,8 +69,7 @@ func gemvWide(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums
 	default:
 		return false
 	}
-	addLanes(lower, (*[groupRows]float32)(out[:groupRows]))
-	addLanes(upper, (*[groupRows]float32)(out[groupRows:]))
+	addLanes(2, &s[0], &out[0], groupRows)
 	return true
 }
 
@@ -87,11 +80,6 @@ func gemvInput(k int, a []float32, rows, next []byte, count int) (x *quad, size 
 	}
 	_, _ = a[k-1], next[len(rows)-1]
 	return (*quad)(a), len(rows) / count, true
-}
-
-func addLanes(s *[groupRows]vec, out *[groupRows]float32) {
-	sum4(load(&s[0]), load(&s[1]), load(&s[2]), load(&s[3])).Store(out)
-	archsimd.ClearAVXUpperBits()
 }
 
 // These compute the sums of a group's rows, of size bytes each. next is the first byte of later rows, which are fetched.

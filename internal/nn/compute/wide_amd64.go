@@ -1,10 +1,4 @@
-//go:build goexperiment.simd
-
 package compute
-
-import (
-	"simd/archsimd"
-)
 
 // avx512 is [avx2] with vectors of 16 lanes where they pay, each for the 8 lanes of two sums: the same bits.
 func avx512() *kernels {
@@ -26,20 +20,8 @@ func wideProducts(k int, input, groups []float32, out *wideSums) {
 	_, _ = input[4*k-1], groups[2*groupRows*k-1]
 	var sums [4][2 * groupRows]vec
 	sums512(k, &input[0], &groups[0], &sums)
-	for i := range sums {
-		s, o := &sums[i], &out[i]
-		sum4(load(&s[0]), load(&s[1]), load(&s[2]), load(&s[3])).Store((*[groupRows]float32)(o[:groupRows]))
-		sum4(load(&s[4]), load(&s[5]), load(&s[6]), load(&s[7])).Store((*[groupRows]float32)(o[groupRows:]))
-	}
-	archsimd.ClearAVXUpperBits()
+	addLanes(2*len(sums), &sums[0][0], &out[0][0], groupRows)
 }
-
-type (
-	wideVector = archsimd.Float32x16
-	wideVec    = [2 * lanes]float32
-)
-
-func loadWide(p *wideVec) wideVector { return archsimd.LoadFloat32x16(p) }
 
 // scores512 computes the products of maxQueries prepared queries with the keys of two pages, and fetches those of two others.
 //
@@ -69,17 +51,12 @@ func mixWide(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead 
 
 // softmaxWide adds the lanes of both halves in the order of [softmaxVectors]. The length is a multiple of PageTokens.
 func softmaxWide(x []float32) float32 {
-	if len(x)%(2*lanes) != 0 {
+	if len(x) == 0 || len(x)%(2*lanes) != 0 {
 		return softmaxVectors(x)
 	}
-	wide := loadWide((*wideVec)(x))
-	for i := 2 * lanes; i < len(x); i += 2 * lanes {
-		wide = wide.Max(loadWide((*wideVec)(x[i:])))
-	}
-	most := wide.GetLo().Max(wide.GetHi())
 	var sums vec
-	exps512(&x[0], len(x), largest(most), &sums)
-	return addVec(&sums)
+	exps512(&x[0], len(x), largest(&x[0], len(x)), &sums)
+	return addLane(&sums)
 }
 
 // exps512 is exps256 for a multiple of 16, the lower 8 of each 16 numbers first.
