@@ -17,26 +17,25 @@ func gemvVectors(t quant.Type, k int, a []float32, rows, next []byte, out *gemvS
 	if !ok {
 		return false
 	}
-	var s [groupRows]vec
+	sums := (*[groupRows]float32)(out[:groupRows])
 	switch t {
 	case quant.F32:
-		rowsF32(k/32, x, &rows[0], size, &next[0], &s)
+		rowsF32(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.F16:
-		rowsF16(k/32, x, &rows[0], size, &next[0], &s)
+		rowsF16(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.Q8_0:
-		rowsQ8(k/32, x, &rows[0], size, &next[0], &s)
+		rowsQ8(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.Q4_0:
-		rowsQ40(k/32, x, &rows[0], size, &next[0], &s)
+		rowsQ40(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.Q4_1:
-		rowsQ41(k/32, x, &rows[0], size, &next[0], &s)
+		rowsQ41(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.Q5_0:
-		rowsQ50(k/32, x, &rows[0], size, &next[0], &s)
+		rowsQ50(k/32, x, &rows[0], size, &next[0], sums)
 	case quant.Q5_1:
-		rowsQ51(k/32, x, &rows[0], size, &next[0], &s)
+		rowsQ51(k/32, x, &rows[0], size, &next[0], sums)
 	default:
 		return false
 	}
-	addLanes(1, &s[0], &out[0], groupRows)
 	return true
 }
 
@@ -48,7 +47,6 @@ func gemvWide(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums
 		return false
 	}
 	var s [2 * groupRows]vec
-	lower, upper := (*[groupRows]vec)(s[:groupRows]), (*[groupRows]vec)(s[groupRows:])
 	switch t {
 	case quant.Q8_0:
 		pairsQ8(k/32, x, &rows[0], size, &next[0], &s)
@@ -61,11 +59,13 @@ func gemvWide(t quant.Type, k int, a []float32, rows, next []byte, out *gemvSums
 	case quant.Q5_1:
 		pairsQ51(k/32, x, &rows[0], size, &next[0], &s)
 	case quant.F16:
-		rowsF16(k/32, x, &rows[0], size, &next[0], lower)
-		rowsF16(k/32, x, &rows[groupRows*size], size, &next[groupRows*size], upper)
+		rowsF16(k/32, x, &rows[0], size, &next[0], (*[groupRows]float32)(out[:groupRows]))
+		rowsF16(k/32, x, &rows[groupRows*size], size, &next[groupRows*size], (*[groupRows]float32)(out[groupRows:]))
+		return true
 	case quant.F32:
-		rowsF32(k/32, x, &rows[0], size, &next[0], lower)
-		rowsF32(k/32, x, &rows[groupRows*size], size, &next[groupRows*size], upper)
+		rowsF32(k/32, x, &rows[0], size, &next[0], (*[groupRows]float32)(out[:groupRows]))
+		rowsF32(k/32, x, &rows[groupRows*size], size, &next[groupRows*size], (*[groupRows]float32)(out[groupRows:]))
+		return true
 	default:
 		return false
 	}
@@ -82,30 +82,30 @@ func gemvInput(k int, a []float32, rows, next []byte, count int) (x *quad, size 
 	return (*quad)(a), len(rows) / count, true
 }
 
-// These compute the sums of a group's rows, of size bytes each. next is the first byte of later rows, which are fetched.
+// These compute the products with a group's rows, of size bytes each. next is the first byte of later rows, which are fetched.
 
 //go:noescape
-func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsF16(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsF16(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
 //go:noescape
-func rowsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+func rowsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 
-// These do it with AVX-512, for two groups.
+// These compute the lanes of the sums with AVX-512, for two groups.
 
 //go:noescape
 func pairsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[2 * groupRows]vec)

@@ -1,5 +1,6 @@
 #include "textflag.h"
 #include "packed_amd64.h"
+#include "sums_amd64.h"
 
 // Four rows of packed weights, a block of 32 columns of each at a time. Y13 and Y12 hold constants in all lanes: 15, and what the format
 // needs.
@@ -76,14 +77,12 @@
 	BLOCKQ51(row) \
 	MOVEDS(sum)
 
-// DONE stores the sums.
+// DONE stores the sums of the lanes.
 #define DONE \
-	MOVQ    out+40(FP), DI \
-	VMOVUPS Y8, (DI)       \
-	VMOVUPS Y9, 32(DI)     \
-	VMOVUPS Y10, 64(DI)    \
-	VMOVUPS Y11, 96(DI)    \
-	VZEROUPPER             \
+	SUM4(Y8, Y9, Y10, Y11, X8, X0) \
+	MOVQ    out+40(FP), DI         \
+	VMOVUPS X8, (DI)               \
+	VZEROUPPER                     \
 	RET
 
 #define ROWF32(row, sum) \
@@ -106,7 +105,7 @@
 	VFMADD231PS 64(AX), Y2, sum \
 	VFMADD231PS 96(AX), Y3, sum
 
-// func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsF32(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsF32(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
@@ -127,7 +126,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsF16(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsF16(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsF16(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
@@ -144,7 +143,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsQ8(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsQ8(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
@@ -160,7 +159,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsQ40(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsQ40(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
@@ -175,7 +174,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsQ41(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsQ41(SB), NOSPLIT, $0-48
 	ARGUMENTS
 
@@ -190,7 +189,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsQ50(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsQ50(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	VPBROADCASTD constants<>+8(SB), Y12
@@ -206,7 +205,7 @@ block:
 	JNZ        block
 	DONE
 
-// func rowsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]vec)
+// func rowsQ51(blocks int, a *quad, rows *byte, size int, next *byte, out *[groupRows]float32)
 TEXT ·rowsQ51(SB), NOSPLIT, $0-48
 	ARGUMENTS
 	VPBROADCASTD constants<>+8(SB), Y12

@@ -1,16 +1,9 @@
 #include "textflag.h"
+#include "sums_amd64.h"
 
 // The loops that need no more than a few lines each. A sum is 8 sums, one in each lane, until all columns are added.
 
-// SUM4 adds the lanes of four vectors, each as ((0+1)+(2+3)) + ((4+5)+(6+7)): in the lower half of a, which is xa. c and xt change.
-#define SUM4(a, b, c, d, xa, xt) \
-	VHADDPS      b, a, a    \
-	VHADDPS      d, c, c    \
-	VHADDPS      c, a, a    \
-	VEXTRACTF128 $1, a, xt  \
-	VADDPS       xt, xa, xa
-
-// SUM1 does it with one vector, whose sum is in all lanes of xa.
+// SUM1 does what SUM4 does with one vector, whose sum is in all lanes of xa.
 #define SUM1(a, xa, xt) \
 	VHADDPS      a, a, a    \
 	VHADDPS      a, a, a    \
