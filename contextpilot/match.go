@@ -3,7 +3,7 @@ package contextpilot
 // Match is what a prompt would find in one scope's cache. All numbers are tokens.
 type Match struct {
 	// Prompt is the length of the prompt, as far as it is known before it is planned: head, history, blocks and
-	// question. References and notes, which a plan may add, are not in it.
+	// question. References, an echo and notes, which a plan may add, are not in it.
 	Prompt int
 	// Tokens are resident in front of the prompt in the order that [Pilot.Plan] would choose for this scope, Plain with the
 	// blocks in retrieval order; both in whole engine blocks.
@@ -18,8 +18,8 @@ type Match struct {
 // learned, nor the conversation. It is for choosing between replicas, since the best order differs from one to the
 // other; [Pilot.Plan] with the chosen scope then makes the plan.
 //
-// Tokens are what Plan then reports as [Plan].Prefix, but for three things. The question and the notes are not followed here:
-// where they have stood behind the same blocks before, Plan finds up to their length more. A request ID that is
+// Tokens are what Plan then reports as [Plan].Prefix, but for three things. What stands behind the blocks (notes, echo and question) is not
+// followed here: where it has stood behind the same blocks before, Plan finds up to its length more. A request ID that is
 // still live is not taken back first, as Plan does: the earlier plan's path counts as another request's. And a policy
 // that depends on the request's ID (`random`) orders otherwise if Plan assigns it.
 //

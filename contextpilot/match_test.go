@@ -45,9 +45,28 @@ func (m *matched) Plan(t *rapid.T) {
 	if match.Plain != plan.Why.Plain || match.Tokens > plan.Prefix.Tokens {
 		t.Fatalf("%+v, then\n%s", match, plan.Explain())
 	}
-	if len(notes(plan)) == 0 && match.Tokens != plan.Prefix.Tokens {
-		t.Fatalf("%+v, then without notes\n%s", match, plan.Explain())
+	if more := plan.Prefix.Tokens - match.Tokens; more > 0 && more >= followed(plan, req.Query)+m.check.block {
+		t.Fatalf("%+v, then %d tokens more, which are of no echo and no notes\n%s", match, more, plan.Explain())
 	}
+}
+
+// followed returns how many tokens Plan may find behind the blocks, where Match does not look: of notes and echo, if all blocks are
+// resident. The questions of these tests are too short to be followed alone.
+func followed(plan contextpilot.Plan, question string) int {
+	full := 0
+	for _, it := range plan.Items {
+		if it.Ref == nil {
+			full++
+		}
+	}
+	if plan.Prefix.Blocks < full || plan.Echo == nil && len(notes(plan)) == 0 {
+		return 0
+	}
+	blocks := 0 // where they end
+	for _, span := range plan.Spans() {
+		blocks = span[1]
+	}
+	return contextpilot.Estimate{}.Count(plan.Prompt(question)[blocks:])
 }
 
 func TestMatchChangesNothing(t *testing.T) {
@@ -145,6 +164,27 @@ func TestMatchFollowsNoQuestion(t *testing.T) {
 	}
 	if more := plan.Prefix.Tokens - match.Tokens; more <= 0 || more > question {
 		t.Errorf("Plan finds %d more, the question has %d", more, question)
+	}
+}
+
+// Nor does it follow an echo, which stands behind the blocks as the question does. The same request is planned twice: the policy puts the
+// best block first, so an echo shows it once more, and Plan finds that of the first time.
+func TestMatchFollowsNoEcho(t *testing.T) {
+	p := newPilot(t, contextpilot.Config{Policy: "sorted", Top: contextpilot.TopEchoes})
+	req := contextpilot.Request{ID: "1", Query: "why?", Blocks: []contextpilot.Block{
+		{ID: "a", Text: "The best block has a sentence or two that are worth showing once more. This is the other one.", Tokens: 32},
+		{ID: "b", Text: "Another one.", Tokens: 32},
+	}}
+	first := p.Plan(req)
+	if first.Echo == nil || len(notes(first)) > 0 {
+		t.Fatalf("an echo and no notes are needed\n%s", first.Explain())
+	}
+	req.ID = "2"
+	match, plan := p.Match(req), p.Plan(req)
+	equal(t, "matched", 64, match.Tokens)
+	equal(t, "resident blocks", 2, plan.Prefix.Blocks)
+	if more := plan.Prefix.Tokens - match.Tokens; more <= 0 || more > followed(plan, req.Query) {
+		t.Errorf("Plan finds %d more\n%s", more, plan.Explain())
 	}
 }
 
