@@ -61,7 +61,9 @@ func TestFakeWhatWasChosenAloneIsWrittenLater(t *testing.T) {
 	for _, n := range []int{1, 2, 250} {
 		until(t, "the order is in Redis", func() bool { got := fresh(n); return len(got) == 3 && got[0] == 0 })
 	}
-	until(t, "all are read ahead", func() bool { return other.Stats().Latest >= 250 })
+	// The first's order comes into the stream twice, and what is in place of it may come last of all. Behind that there is one more.
+	open(t, patient("redis://"+fake.Addr())).Put(t.Context(), "a", key(251), []int{1, 0})
+	until(t, "all are read ahead", func() bool { return other.Stats().Latest == 251 })
 	frozen(fake, func() {
 		for _, n := range []int{1, 2, 250} {
 			got, ok := other.Get(t.Context(), "a", key(n))
