@@ -2,17 +2,16 @@ package framework_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/framework"
-	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // chatter is a program that retrieves for a pilot and sends what Calls say.
@@ -212,9 +211,9 @@ func TestCallThatDidNotEnd(t *testing.T) {
 	}
 }
 
-// A long history that no plan is known for, as after a restart, is looked at once, not once for each of its texts.
+// A long history that no plan is known for, as after a restart, is looked at once, not once for each of its texts. What is looked at is
+// gathered in memory, so its bytes are counted.
 func TestLongUnknownHistory(t *testing.T) {
-	testkit.NotUnderRace(t)
 	history := func(n int) (messages []framework.Message) {
 		for i := range n {
 			text := fmt.Sprintf("<doc a%d>\n%s\n</doc>\n<doc b>\nText of b.\n</doc>\nWhat?", i, strings.Repeat(fmt.Sprint("Text ", i), 100))
@@ -222,23 +221,23 @@ func TestLongUnknownHistory(t *testing.T) {
 		}
 		return append(messages, human("And?"))
 	}
-	took := func(messages []framework.Message) time.Duration { // the least of five times
-		least := time.Hour
-		for range 5 {
-			c := newChatter(t, contextpilot.Config{})
-			began := time.Now()
-			sent := c.send("s", messages)
-			least = min(least, time.Since(began))
-			last := fmt.Sprintf("<doc a%d>", len(messages)/2-1)
-			if got := sent[len(messages)-3].Texts[0].Value; !strings.Contains(got, last) || !strings.Contains(got, "refer to [b]") {
-				t.Errorf("%.100q", got)
-			}
+	used := func(messages []framework.Message) uint64 {
+		c := newChatter(t, contextpilot.Config{})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		sent := c.send("s", messages)
+		runtime.ReadMemStats(&after)
+		last := fmt.Sprintf("<doc a%d>", len(messages)/2-1)
+		if got := sent[len(messages)-3].Texts[0].Value; !strings.Contains(got, last) || !strings.Contains(got, "refer to [b]") {
+			t.Errorf("%.100q", got)
 		}
-		return least
+		return after.TotalAlloc - before.TotalAlloc
 	}
-	short, long := took(history(500)), took(history(4000))
-	if long > 40*short { // linear: 8 times as long, and up to 25 on a busy machine; quadratic: 64 times
-		t.Errorf("500 texts took %v, 4000 took %v", short, long)
+	used(history(10)) // what is made once
+	short, long := used(history(500)), used(history(4000))
+	t.Logf("500 texts used %d bytes, 4000 used %d", short, long)
+	if long > 16*short { // linear: 8 times as many; quadratic: tends to 64 times
+		t.Errorf("500 texts used %d bytes, 4000 used %d", short, long)
 	}
 }
 
