@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
@@ -175,13 +176,18 @@ func reply(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// engine returns an engine for the fake, and what it predicts and reports.
+// engine returns an engine for the fake, and what it predicts and reports. With a folder for slots its clock stands still: what files take
+// on this machine, beside what the fake says that a prompt takes, would decide which are written and read.
 func (f *fake) engine(change func(*llamacpp.Config)) (*llamacpp.Engine, *ledger) {
 	f.t.Helper()
 	l := &ledger{predicted: map[string]llamacpp.Prediction{}, resident: map[string]int{}}
 	config := llamacpp.Config{Server: openai.Config{BaseURL: f.URL + "/v1", RetryWait: 1, MaxRetryWait: 1}, OnPredict: l.predict}
 	if change != nil {
 		change(&config)
+	}
+	if config.SlotDir != "" && config.Server.Now == nil {
+		now := time.Now()
+		config.Server.Now = func() time.Time { return now }
 	}
 	engine, err := llamacpp.New(config)
 	if err != nil {
