@@ -51,7 +51,7 @@ func startEngine(t *testing.T) string {
 		_ = p.Wait()
 	})
 	address := "http://" + net.JoinHostPort(host, port)
-	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/health", http.NoBody)
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func engineServe(ctx context.Context, t *testing.T, args ...string) (base string
 	cmd.SetArgs(append([]string{"engine", "serve", "--model", tinyFile(t), "--listen", "127.0.0.1:0", "--threads", "1"}, args...))
 	end := make(chan error, 1)
 	go func() { end <- cmd.ExecuteContext(ctx) }()
-	for end := time.Now().Add(30 * time.Second); base == ""; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); base == ""; time.Sleep(time.Millisecond) {
 		if found := engineAddress.FindStringSubmatch(said.String()); found != nil {
 			base = found[1]
 		}
@@ -119,7 +119,7 @@ func TestEngineServeEnds(t *testing.T) {
 					t.Errorf("%v; the stream ends in %q", err, rest[max(0, len(rest)-200):])
 				}
 			} else {
-				for status, until := 0, time.Now().Add(30*time.Second); status != http.StatusServiceUnavailable; time.Sleep(time.Millisecond) {
+				for status, until := 0, time.Now().Add(time.Minute); status != http.StatusServiceUnavailable; time.Sleep(time.Millisecond) {
 					if status, _ = do(t.Context(), http.MethodGet, "/health", ""); time.Now().After(until) {
 						t.Fatalf("the health of a server that is to end has status %d", status)
 					}

@@ -240,7 +240,7 @@ func TestServeProcess(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	file := write(t, "r.yaml", "listen: 127.0.0.1:0\nadmin_addr: 127.0.0.1:0\ncloud_provider: openai\ncloud_api_key: hush\n")
 	cmd := command(ctx, "serve", "--config", file, "--workers", "2")

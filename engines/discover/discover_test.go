@@ -252,7 +252,7 @@ func TestDeadReplica(t *testing.T) {
 	go func() { ended <- w.Run(ctx) }()
 	wait := func(want string) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); states(router) != want; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); states(router) != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("router has %q, want %q", states(router), want)
 			}

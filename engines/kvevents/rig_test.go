@@ -148,7 +148,7 @@ func (r *rig) await(what string, ok func() bool) {
 // await polls, with a bound that only a hang reaches.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -168,7 +168,7 @@ func (r *rig) expect(want string, complete bool) {
 	r.t.Helper()
 	var got string
 	var ok bool
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if got, ok = r.sink.since(); got == want && ok == complete {
 			return
 		}

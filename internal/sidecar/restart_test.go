@@ -124,7 +124,7 @@ func run(t *testing.T, bin, engine, dir string) *process {
 	select {
 	case address := <-found:
 		p.url = "http://" + address
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it does not say where it listens")
 	}
 	return p

@@ -170,7 +170,7 @@ func (s *tracedServer) send(t failer, path string, text []byte, header ...string
 // ended returns the spans that have ended since it was last asked, once those of all requests that were answered have.
 func (s *tracedServer) ended(t failer, requests int) tracetest.SpanStubs {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if err := s.tracer.Flush(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (l *Log) String() string {
 }
 
 // Patience is how long [Eventually] waits. Nothing takes that long when all is well.
-const Patience = 10 * time.Second
+const Patience = time.Minute
 
 // Eventually waits until a condition holds that no channel signals, and ends the test if it does not hold within [Patience].
 func Eventually(t testing.TB, what string, holds func() bool) {

@@ -64,7 +64,7 @@ func TestFollow(t *testing.T) {
 	}
 	wait := func(what string, ok func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("not so: %s; events %s; status %+v", what, said(), f.Status())
 			}
@@ -153,7 +153,7 @@ func (x *following) said() string {
 
 func (x *following) await(what string, ok func() bool) {
 	x.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			x.t.Fatalf("not so: %s; events %s; status %+v", what, x.said(), x.Status())
 		}
@@ -207,7 +207,7 @@ func TestSinkThatFallsBehind(t *testing.T) {
 		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Stored)))
 		engine.Publish(kvfake.Payload(kvfake.Map, float64(i), 0, block(kvevents.Removed)))
 		// The sink waits with the first events alone, so the number of those that come after is known.
-		for end := time.Now().Add(20 * time.Second); i == 0 && x.calls.Load() == 0; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); i == 0 && x.calls.Load() == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				x.turn.Unlock()
 				t.Fatal("the sink was not called")
@@ -327,7 +327,7 @@ func TestFollowRanksAndTenants(t *testing.T) {
 	for _, e := range ranks {
 		e.Publish(kvfake.Payload(kvfake.Map, 1, 0, stored))
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if all := f.Caches().Stats(); len(all) == 2 && all[0].Hashes == 2 && all[1].Hashes == 2 {
 			break
 		}
@@ -346,7 +346,7 @@ func TestFollowRanksAndTenants(t *testing.T) {
 			if got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nothing was reported")
 		}
 	}

@@ -69,7 +69,7 @@ func (r *rig) start() {
 
 func (r *rig) await(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(200 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("waited in vain for %s: %+v, %+v", what, r.sub.Status(), r.index.Stats())
 		}

@@ -68,7 +68,7 @@ func agree(t *testing.T, when string, r *rig, index *residency.Index, prompts []
 	s := r.engine.Stats()
 	t.Logf("%s: %d prompts with %d resident tokens, %d blocks cached, %d evicted", when, len(prompts), resident, s.CachedBlocks, s.Evictions)
 	var last []string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if last = differences(r, index, prompts); len(last) == 0 {
 			return
 		}

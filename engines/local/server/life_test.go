@@ -162,7 +162,7 @@ func TestShutdown(t *testing.T) {
 			if _, err := lines.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if !patient {
 				cancel()
 			}
@@ -207,7 +207,7 @@ func TestSlowBody(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", path)
 				lines := bufio.NewReader(conn)
 				if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // it reads the body

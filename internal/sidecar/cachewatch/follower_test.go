@@ -96,7 +96,7 @@ func TestRunEnds(t *testing.T) {
 	ctx, stop := start(t, f)
 	wait := func(what string, ok func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("not so: ", what)
 			}
@@ -150,7 +150,7 @@ func TestChangeOfEngines(t *testing.T) {
 	} {
 		engines.Store(&c.engines)
 		var now *generation
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			now = f.now.Load()
 			mu.Lock()
 			done := cleared == c.cleared

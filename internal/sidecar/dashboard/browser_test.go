@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen. Nothing waits that long when all is well.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // tab is a page of the browser, with all that it asked for and complained of.
 type tab struct {

@@ -26,7 +26,7 @@ func dial(t *testing.T, front *httptest.Server) wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return wire{conn, bufio.NewReader(conn)}
 }
 

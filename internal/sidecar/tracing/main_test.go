@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen. Nothing waits that long when all is well.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // traced is a tracer, what it sent and said, and its counters.
 type traced struct {

@@ -18,7 +18,7 @@ import (
 
 // patience is how long a test waits for what must happen. Nothing waits that long when all is well, but the machine may
 // have other things to do.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // engineRecord names the file in which a process that is an upstream, see runEngine, keeps what it got.
 const engineRecord = "RAGPILOT_FAULTTEST_RECORD"
