@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# internal/testkit/vllmtest against real vLLM servers, which it starts itself: what the index of cached blocks predicts, and times to the first
-# token. Nothing is installed here. Once, before the first run:
+# What needs a real vLLM: the plugins in the engines' own caches, and internal/testkit/vllmtest against servers, which it starts itself: what the index
+# of cached blocks predicts, and times to the first token. Nothing is installed here. Once, before the first run:
 #
 #   .ci/engines/vllm.sh ~/.cache/ragpilot-ci/vllm        # 5.3 GB
 #
 # Arguments choose what runs, all of it otherwise:
+#   plugins    the Python plugins in vLLM's and SGLang's own caches, without servers; RAGPILOT_SGLANG_PYTHON names a Python that has SGLang
 #   accuracy   predictions through evictions, kill -9, cut connections, pauses; with and without a replay socket: four starts of vLLM
 #   computed   600 requests of a recorded trace in plain order and as planned: how many tokens are computed; minutes
 #   batch      a table of 600 rows as batch orders and sends it, and in its own order: how many tokens are computed; minutes
@@ -18,7 +19,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
 parts=("$@")
-if (($# == 0)); then parts=(accuracy doctor batch computed ttft); fi
+if (($# == 0)); then parts=(plugins accuracy doctor batch computed ttft); fi
 
 missing() {
 	echo "not run: $1"
@@ -26,6 +27,32 @@ missing() {
 }
 
 : "${RAGPILOT_VLLM_PYTHON:=$cache/vllm/bin/python}"
+ran=0 failed=0 servers=()
+for part in "${parts[@]}"; do
+	if [[ $part != plugins ]]; then
+		servers+=("$part")
+		continue
+	fi
+	for engine in "vllm $RAGPILOT_VLLM_PYTHON" "sglang ${RAGPILOT_SGLANG_PYTHON:-}"; do
+		python=${engine#* } code=0
+		if [[ ! -x $python ]]; then
+			echo "not run: plugin of ${engine%% *} (no Python that has it at ${python:-RAGPILOT_SGLANG_PYTHON})"
+			continue
+		fi
+		.ci/plugins.sh "${engine%% *}" "$python" || code=$?
+		case $code in
+		0) ran=1 ;;
+		77) ;;
+		*) failed=1 ;;
+		esac
+	done
+done
+if ((failed)); then exit 1; fi
+if ((${#servers[@]} == 0)); then
+	if ((ran)); then exit 0; fi
+	exit 77
+fi
+parts=("${servers[@]}")
 [[ -x $RAGPILOT_VLLM_PYTHON ]] || missing "no vLLM at $RAGPILOT_VLLM_PYTHON; .ci/engines/vllm.sh ${cache}/vllm installs it"
 "$RAGPILOT_VLLM_PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("vllm") is None)' || missing "$RAGPILOT_VLLM_PYTHON has no vLLM"
 
@@ -75,7 +102,7 @@ for part in "${parts[@]}"; do
 		if [[ $part == batch ]]; then names+=(TestRealBatch); else names+=(TestRealComputed); fi
 		;;
 	*)
-		echo "no such part: $part (accuracy, doctor, batch, computed, ttft)" >&2
+		echo "no such part: $part (plugins, accuracy, doctor, batch, computed, ttft)" >&2
 		exit 2
 		;;
 	esac

@@ -1,38 +1,29 @@
 #!/usr/bin/env bash
-# The Python plugins that run inside engines: their unit tests against fakes of the engines, and the same plugins in the
-# engines' own caches where these can be imported. PLUGIN_PYTHON names the Pythons to try for that, "python3" by itself.
+# The Python plugins that run inside engines: their unit tests against fakes of the engines. "plugins.sh vllm PYTHON" and
+# "plugins.sh sglang PYTHON" run a plugin in the engine's own cache instead, with a Python that has the engine; make engine-test does that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset RAGPILOT_URL RAGPILOT_PLUGIN_KEY RAGPILOT_PLUGIN_REQUESTS RAGPILOT_PLUGIN_PREFIX
 export PYTHONDONTWRITEBYTECODE=1
 
-if ! command -v python3 >/dev/null || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
-	echo "not run: plugins (no python3 of version 3.9 or later)"
+python=python3
+modules=(tests.test_reporter tests.test_register tests.test_vllm tests.test_sglang)
+if (($# > 0)); then python=$2 modules=("tests.test_real_$1"); fi
+
+if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
+	echo "not run: ${modules[*]} (no $python of version 3.9 or later)"
 	exit 77
 fi
 
-result=0
-
-# run <python> <modules…>: unit tests in the plugin's folder.
-run() {
-	local python=$1 code=0 out
-	shift
-	out=$(cd engines/plugin && timeout 300 "$python" -W ignore -m unittest "$@" 2>&1) || code=$?
-	if ((code != 0)); then
-		echo "$out"
-		echo "FAILED  $*"
-		result=1
-	elif grep -q skipped= <<<"$out"; then
-		echo "not run: $* ($("$python" --version): $(cd engines/plugin && "$python" -W ignore -m unittest -v "$@" 2>&1 | sed -n "s/.*skipped ['\"]\(.*\)['\"]$/\1/p" | sort -u | head -1))"
-	else
-		echo "ok      $*: $(grep -o 'Ran [0-9]* tests*' <<<"$out") $(grep -oE '(vLLM|SGLang) [0-9][0-9.]*' <<<"$out" || true)"
-	fi
-}
-
-run python3 tests.test_reporter tests.test_register tests.test_vllm tests.test_sglang
-for engine in vllm sglang; do
-	for python in ${PLUGIN_PYTHON:-python3}; do
-		run "$python" "tests.test_real_$engine"
-	done
-done
-exit "$result"
+code=0
+out=$(cd engines/plugin && timeout 300 "$python" -W ignore -m unittest -v "${modules[@]}" 2>&1) || code=$?
+if ((code != 0)); then
+	echo "$out"
+	echo "FAILED  ${modules[*]}"
+	exit 1
+fi
+if grep -q skipped= <<<"$out"; then
+	echo "not run: ${modules[*]} ($("$python" --version): $(sed -n "s/.*skipped ['\"]\(.*\)['\"]$/\1/p" <<<"$out" | sort -u | head -1))"
+	exit 77
+fi
+echo "ok      ${modules[*]}: $(grep -o 'Ran [0-9]* tests*' <<<"$out") $(grep -oE '(vLLM|SGLang) [0-9][0-9.]*' <<<"$out" || true)"
