@@ -77,8 +77,10 @@ func (c call) send(ctx context.Context, client Client) (*http.Response, error) {
 		spans.RecordPathPart(ctx, "index", index)
 	}
 	spans.BeforeRequest(r, c.name)
-	if body := spans.RecordRequestBody(ctx, c.name, bytes.NewReader(c.body)); body != nil {
-		r.Body = body
+	if c.body != nil {
+		if body := spans.RecordRequestBody(ctx, c.name, bytes.NewReader(c.body)); body != nil {
+			r.Body = body
+		}
 	}
 	res, err := client.Perform(r)
 	spans.AfterRequest(r, "elasticsearch", c.name)

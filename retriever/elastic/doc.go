@@ -10,6 +10,11 @@
 // [Index] searches and writes, [Index.Create] makes the server's index, [Index.Rebuild] fills a new one behind the alias
 // while searches go on in the old one. An index that other programs made is searched as it is: see [Layout].
 //
+// # Clients
+//
+// Options.Client shares a connection with the program: any client of go-elasticsearch. A program without one does not compile
+// go-elasticsearch, whose typed client takes minutes.
+//
 // # Identity
 //
 // A hit's ID is the document's own, and its version is a hash of the text, so both are the same after each re-indexing and

@@ -53,7 +53,8 @@ func (x *Index) Close() error {
 // Name returns Options.Index; of the Index that Rebuild fills, the name of the new index.
 func (x *Index) Name() string { return x.opts.Index }
 
-// Client returns the connection, for what only the server can do. It is not to be used after Close.
+// Client returns the connection, for what only the server can do: Options.Client, or the one that Open made. It is not to be
+// used after Close.
 func (x *Index) Client() Client { return x.client }
 
 // Retriever returns a langchaingo retriever that sends q with the question as its text. A q that makes no sense is

@@ -33,7 +33,7 @@ func (x *Index) checkVectors(ctx context.Context, bad error) error {
 	var a fieldAnswer
 	err := x.read(ctx, call{
 		name: "field_caps", method: http.MethodPost, path: x.opts.Index + "/_field_caps",
-		query: url.Values{"fields": {field}, "include_unmapped": {"true"}},
+		query: url.Values{"include_unmapped": {"true"}}, body: fmt.Appendf(nil, `{"fields":[%q]}`, field),
 	}, store.ErrBadQuery, &a)
 	if err != nil {
 		return fmt.Errorf("ask for the type of field %q: %w", field, err)
