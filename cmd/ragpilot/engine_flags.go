@@ -170,7 +170,7 @@ func slow(engine *local.Engine) error {
 // fast returns nil if the processor answers in reasonable time, otherwise the reason.
 func fast() error {
 	if compute.Kernel() == "portable" {
-		return errors.New("without vector instructions a model is too slow: build with GOEXPERIMENT=simd on amd64, and use a processor with AVX2")
+		return errors.New("without vector instructions a model is too slow: use a processor of amd64 with AVX2")
 	}
 	return nil
 }

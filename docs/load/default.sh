@@ -10,7 +10,7 @@ if [[ ! -s $work/outcomes.jsonl && -f $kept/outcomes.jsonl.gz ]]; then
 	gunzip <"$kept/outcomes.jsonl.gz" >"$work/outcomes.new"
 	mv "$work/outcomes.new" "$work/outcomes.jsonl"
 fi
-GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
+CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
 "$work/ragpilot" eval --engine local --generate 4000 --k 5 --seed 2411 --max-tokens 24 --parallel 2 --arms plain,default --out "$work" --resume
 gzip -9n <"$work/outcomes.jsonl" >"$work/outcomes.jsonl.gz"
 mv "$work/outcomes.jsonl.gz" "$kept/"

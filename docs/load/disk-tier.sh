@@ -7,7 +7,7 @@ work=$(mktemp -d)
 server=
 other=
 trap 'kill $server $other 2>/dev/null; umount "$work/full" 2>/dev/null; rm -rf "$work"' EXIT
-GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
+CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
 address=127.0.0.1:18731
 rounds=${ROUNDS:-3}
 

@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$python" -c 'import llama_cpp' 2>/dev/null || { echo "not run: $python has no llama_cpp"; exit 77; }
-GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
+CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
 source=$("$work/ragpilot" model pull smollm2)
 lscpu | sed -n 's/^Model name: */processor: /p'
 cp "$source" "$work/Q4_1.gguf"

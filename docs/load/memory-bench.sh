@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 : "${ANSWERS:=0}" "${MEMORIES:=100000}" "${WRITERS:=10}" "${PAUSE:=1s}" "${FLAGS:=}"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$tmp/ragpilot" ./cmd/ragpilot
+CGO_ENABLED=0 go build -o "$tmp/ragpilot" ./cmd/ragpilot
 
 part=bench to=docs/load/memory-bench
 command=(memory bench --store sqlite,inmem)

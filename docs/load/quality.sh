@@ -9,7 +9,7 @@ if [[ ! -s $work/outcomes.jsonl && -f $kept/outcomes.jsonl.gz ]]; then
 	gunzip <"$kept/outcomes.jsonl.gz" >"$work/outcomes.new"
 	mv "$work/outcomes.new" "$work/outcomes.jsonl"
 fi
-GOEXPERIMENT=simd CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
+CGO_ENABLED=0 go build -o "$work/ragpilot" ./cmd/ragpilot
 "$work/ragpilot" eval --engine local --generate 2000 --k 5 --seed 2 --max-tokens 24 --parallel 3 --arms plain \
 	--profile most-reuse --profile "$kept/best-last.json" --profile "$kept/as-retrieved.json" --out "$work" --resume
 gzip -9n <"$work/outcomes.jsonl" >"$work/outcomes.jsonl.gz"

@@ -4,6 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD/docs/load/tier-times.jsonl}
-export GOEXPERIMENT=simd CGO_ENABLED=0
+export CGO_ENABLED=0
 RAGPILOT_TIERS_RECORD=$out go test -count=1 -v -timeout 30m -run '^TestRecordTiers$' ./internal/lab/load
 RAGPILOT_TIERS_RECORDED=$out go test -count=1 -v -run '^TestRecordedTiers$' ./internal/lab/load

@@ -9,7 +9,6 @@
 //
 // Only the first [MaxTokens] tokens of a text are read, about 190 English words. Split longer texts.
 //
-// The model was trained on English. It costs two milliseconds for each token on one core, and one if the program is built
-// with GOEXPERIMENT=simd on amd64 (docs/memory.md has the figures): thousands of texts, not millions. For more, ask a
-// server with embed/openai.
+// The model was trained on English. It costs one millisecond for each token on one core of amd64 with AVX2, and two
+// elsewhere (docs/memory.md has the figures): thousands of texts, not millions. For more, ask a server with embed/openai.
 package minilm

@@ -13,7 +13,7 @@
 //
 // A prompt's logits are the same, bit for bit, whether it is computed in one go, in pieces, on top of what the cache has, beside other
 // requests or on more threads. A greedy answer therefore does not depend on what the cache held. The kernels are the exception:
-// built with GOEXPERIMENT=simd on amd64, and run on a processor with AVX2, sums have another order than without. [Engine.Name] says which.
+// on amd64, on a processor with AVX2, sums have another order than elsewhere. [Engine.Name] says which.
 //
 // # The cache
 //

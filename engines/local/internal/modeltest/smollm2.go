@@ -21,7 +21,7 @@ import (
 func SmolLM2(t testing.TB) string {
 	t.Helper()
 	if testing.Short() && compute.Kernel() == "portable" {
-		t.Skip("slow without vector instructions: GOEXPERIMENT=simd")
+		t.Skip("takes minutes without vector instructions")
 	}
 	if path := os.Getenv("RAGPILOT_SMOLLM2"); path != "" {
 		return path
@@ -43,7 +43,7 @@ func Fast(t testing.TB) string {
 	}
 	path := SmolLM2(t)
 	if compute.Kernel() == "portable" {
-		t.Skip("needs vector instructions: GOEXPERIMENT=simd")
+		t.Skip("takes ten minutes or more without vector instructions")
 	}
 	return path
 }
