@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,18 @@ func (s slowSim) Generate(ctx context.Context, r engines.Request, onText func(st
 		return engines.Response{}, context.Cause(ctx)
 	}
 	return s.Engine.Generate(ctx, r, onText)
+}
+
+// calledSim is a simulator that says so before each answer.
+type calledSim struct {
+	engines.Engine
+
+	called func(ctx context.Context)
+}
+
+func (c calledSim) Generate(ctx context.Context, r engines.Request, onText func(string) error) (engines.Response, error) {
+	c.called(ctx)
+	return c.Engine.Generate(ctx, r, onText)
 }
 
 func newSim(name string, wait time.Duration) batch.Replica {
@@ -127,25 +140,30 @@ func TestWorkersJoinAndLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		worker := func(name string) func() {
-			return work(t, source, batch.WorkOptions{
-				Name: name, Concurrency: 4, Replicas: []batch.Replica{newSim(name, 5*time.Millisecond)},
-			})
+		worker := func(name string, called func(ctx context.Context)) (stop func()) {
+			r := newSim(name, 5*time.Millisecond)
+			r.Engine = calledSim{r.Engine, called}
+			return work(t, source, batch.WorkOptions{Name: name, Concurrency: 4, Replicas: []batch.Replica{r}})
 		}
-		stopA := worker("a")
-		defer stopA()
-		answered := func() (first, second int) {
-			a, errA := jobs.Job(t.Context(), "first")
-			b, errB := jobs.Job(t.Context(), "second")
-			if err := errors.Join(errA, errB); err != nil {
-				t.Fatal(err)
+		// The first worker gets to a quarter of all and goes on when the second one is at work, or else it could end the jobs alone.
+		quarter, joined := make(chan struct{}), make(chan struct{})
+		var calls atomic.Int64
+		join := sync.OnceFunc(func() { close(joined) })
+		defer join()
+		stopA := worker("a", func(ctx context.Context) {
+			switch n := calls.Add(1); {
+			case n == rows/2:
+				close(quarter)
+			case n > rows/2:
+				select {
+				case <-joined:
+				case <-ctx.Done():
+				}
 			}
-			return a.RowsDone, b.RowsDone
-		}
-		for first, second := 0, 0; first+second < rows/2; first, second = answered() {
-			time.Sleep(10 * time.Millisecond)
-		}
-		defer worker("b")()
+		})
+		defer stopA()
+		<-quarter
+		defer worker("b", func(context.Context) { join() })()
 		stopA()
 		by := map[string]bool{}
 		for _, name := range []string{"first", "second"} {
