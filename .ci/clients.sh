@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Request bodies of real clients with a planted fault each, and thousands without one (.ci/clients/doc.go): the labels are checked against the
-# bodies, and what finds faults in prompts is checked against the labels. Where .ci/llamacpp.sh has compiled llama-server, programs that keep tools
-# in maps ask it, too, and the share of their prompts that is in its cache is shown. RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name others.
+# bodies, and what finds faults in prompts is checked against the labels. Programs that keep tools in maps ask llama.cpp's server, too
+# (.ci/llamacpp/server.sh), and the share of their prompts that is in its cache is shown. RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,17 +23,16 @@ go -C .ci/clients mod tidy -diff
 
 # prepare_engine names a server that is there, and a tiny model.
 prepare_engine() {
-	if [[ -z ${RAGPILOT_LLAMA_SERVER:-} ]]; then
-		local key
-		key=$({ c++ --version; uname -m; cat .ci/llamacpp/build.sh .ci/llamacpp/fast.cmake .ci/llamacpp/requirements.txt; } 2>/dev/null | git hash-object --stdin)
-		RAGPILOT_LLAMA_SERVER=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/llama-server-${key:0:16}
-	fi
-	if [[ ! -x $RAGPILOT_LLAMA_SERVER ]]; then
-		echo "not run: shares of the cache (no llama-server; .ci/run llamacpp compiles it)"
+	local code=0 server
+	server=$(.ci/llamacpp/server.sh) || code=$?
+	if ((code == 77)); then
+		echo "not run: shares of the cache (no llama-server, see above)"
+	elif ((code != 0)); then
+		exit "$code"
 	elif [[ -z ${RAGPILOT_LLAMA_MODEL:-} ]] && ! python3 .ci/llamacpp/tiny_gguf.py "$tmp/tiny.gguf"; then
 		echo "not run: shares of the cache (no model, see above)"
 	else
-		RAGPILOT_LLAMA_MODEL=$(realpath "${RAGPILOT_LLAMA_MODEL:-$tmp/tiny.gguf}") RAGPILOT_LLAMA_SERVER=$(realpath "$RAGPILOT_LLAMA_SERVER")
+		RAGPILOT_LLAMA_MODEL=$(realpath "${RAGPILOT_LLAMA_MODEL:-$tmp/tiny.gguf}") RAGPILOT_LLAMA_SERVER=$server
 		export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL
 		return
 	fi

