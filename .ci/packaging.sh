@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# What packaging/ promises: systemd takes the unit, and the container's program runs with nothing beside it and without
-# rights. Without podman or docker the image's last stage is made by hand, which needs root.
+# What packaging/ promises: systemd takes the unit, and the container's program runs with nothing beside it and without rights. The image is
+# built of the whole Containerfile where podman or docker is set up. Elsewhere its last stage is, by Debian's podman (.ci/podman.sh): what
+# that copies from the other two stages, whose images no registry may have for this machine, is made here by their own lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tmp=$(mktemp -d)
-running=""
-trap 'if [[ -n $running ]]; then kill "$running" 2>/dev/null || true; wait "$running" 2>/dev/null || true; fi; rm -rf "$tmp"' EXIT
+tmp=$(mktemp -d) tool="" name=ragpilot-ci-$$
+trap 'if [[ -n $tool ]]; then "$tool" rm -f "$name" >/dev/null 2>&1 || true; "$tool" rmi -f "$name" >/dev/null 2>&1 || true; fi; rm -rf "$tmp"' EXIT
 
 # The very line of the Containerfile.
 build=$(sed -nE 's/^RUN (CGO_ENABLED=0 go build .*)$/\1/p' packaging/Containerfile)
-mkdir -p "$tmp/root/etc/ssl/certs"
-VERSION=v0.0.0-test bash -c "${build/-o \/ragpilot/-o $tmp/root/ragpilot}"
-if [[ $("$tmp/root/ragpilot" version) != "ragpilot v0.0.0-test"* ]]; then
+mkdir -p "$tmp/build/etc/ssl/certs" "$tmp/model" "$tmp/empty"
+VERSION=v0.0.0-test bash -c "${build/-o \/ragpilot/-o $tmp/build/ragpilot}"
+if [[ $("$tmp/build/ragpilot" version) != "ragpilot v0.0.0-test"* ]]; then
 	echo "the Containerfile's program does not know its version"
 	exit 1
 fi
 
 if command -v systemd-analyze >/dev/null; then
-	sed "s|/usr/local/bin/ragpilot|$tmp/root/ragpilot|" packaging/ragpilot.service >"$tmp/ragpilot.service"
+	sed "s|/usr/local/bin/ragpilot|$tmp/build/ragpilot|" packaging/ragpilot.service >"$tmp/ragpilot.service"
 	found=$(systemd-analyze verify "$tmp/ragpilot.service" 2>&1) || { echo "$found" && exit 1; }
 	if [[ -n $found ]]; then
 		echo "$found"
@@ -29,8 +29,7 @@ else
 	echo "not run: check of ragpilot.service (no systemd-analyze)"
 fi
 
-# The settings that the Containerfile gives the program, and the key that it wants.
-mapfile -t settings < <(sed -nE 's/^ENV (.*)$/\1/p' packaging/Containerfile | tr ' ' '\n')
+# The key that the program wants.
 key=0123456789abcdef0123456789abcdef
 echo "$key" >"$tmp/key"
 chmod 644 "$tmp/key"
@@ -65,94 +64,96 @@ if ! command -v curl >/dev/null; then
 	echo "not run: container, asked from outside (no curl)"
 	exit 0
 fi
-for tool in podman docker; do
-	if command -v "$tool" >/dev/null && "$tool" info >/dev/null 2>&1; then
-		"$tool" build -q -f packaging/Containerfile -t ragpilot-ci --build-arg VERSION=v0.0.0-test . >/dev/null
-		if "$tool" run --rm ragpilot-ci >"$tmp/log" 2>&1; then
-			echo "$tool: the container runs without a key"
-			exit 1
-		fi
-		name=ragpilot-ci-$$
-		mkdir -m 777 "$tmp/memories"
-		"$tool" run -d --rm --name "$name" -p 127.0.0.1::8765 -v "$tmp/key:/run/secrets/ragpilot-key:ro" -v "$tmp/memories:/memories" -e RAGPILOT_MEMORY_DIR=/memories -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 ragpilot-ci >/dev/null
-		code=1
-		for _ in {1..50}; do
-			if "$tool" exec "$name" /ragpilot health --ready >/dev/null 2>&1; then
-				code=0
-				break
-			fi
-			sleep 0.1
-		done
-		if ((code == 0)); then
-			address=$("$tool" port "$name" 8765 | head -1)
-			outside "$address" && recalls "$address" || code=1
-		fi
-		"$tool" stop "$name" >/dev/null
-		if ((code == 0)); then echo "$tool: the image is built, starts, and is ready"; else echo "$tool: the container is not as it should be"; fi
-		exit "$code"
+for candidate in podman docker; do
+	if command -v "$candidate" >/dev/null && "$candidate" info >/dev/null 2>&1; then
+		tool=$candidate
+		break
 	fi
 done
-echo "not run: container image (neither podman nor a docker daemon)"
-
-if [[ $(id -u) != 0 ]] || ! command -v chroot >/dev/null; then
-	echo "not run: the image's last stage by hand (needs root and chroot)"
-	exit 0
-fi
-if [[ -f /etc/ssl/certs/ca-certificates.crt ]]; then cp /etc/ssl/certs/ca-certificates.crt "$tmp/root/etc/ssl/certs/"; fi
-chmod 755 "$tmp" "$tmp/root"
-# The model's stage, by the Containerfile's line, and where its last stage puts it.
-model=""
-pull=$(sed -nE 's/^RUN \/ragpilot (model pull minilm) --dir \/minilm$/\1/p' packaging/Containerfile)
-into=$(sed -nE 's/^COPY --from=model .* \/minilm (.*)$/\1/p' packaging/Containerfile)
-if [[ -z $pull || -z $into || " ${settings[*]} " != *" RAGPILOT_MINILM=$into "* ]]; then
-	echo "the Containerfile has no model where RAGPILOT_MINILM says: ${into:-nowhere}"
-	exit 1
-fi
-mkdir -p "$tmp/root$into" && rmdir "$tmp/root$into"
-if have=$("$tmp/root/ragpilot" model path minilm 2>/dev/null); then
-	cp -r "$have" "$tmp/root$into" && model=here
-elif read -ra words <<<"$pull" && "$tmp/root/ragpilot" "${words[@]}" --dir "$tmp/root$into" >/dev/null 2>"$tmp/error"; then
-	model=fetched
-elif grep -qE 'no program to fetch|cannot be reached' "$tmp/error"; then
-	echo "not run: memories by the sentence model, which cannot be fetched"
+if [[ -n $tool ]]; then
+	what="the image"
+	"$tool" build -q -f packaging/Containerfile -t "$name" --build-arg VERSION=v0.0.0-test . >/dev/null
+	network=(-p 127.0.0.1::8765)
 else
-	cat "$tmp/error"
+	code=0
+	own=$(.ci/podman.sh) || code=$?
+	case $code in
+	0) tool=$own ;;
+	77)
+		echo "not run: container image (no podman and no docker, see above)"
+		exit 0
+		;;
+	*) exit "$code" ;;
+	esac
+	what="the image's last stage"
+	cp /etc/ssl/certs/ca-certificates.crt "$tmp/build/etc/ssl/certs/" 2>/dev/null || touch "$tmp/build/etc/ssl/certs/ca-certificates.crt"
+	pull=$(sed -nE 's/^RUN \/ragpilot (model pull minilm) --dir \/minilm$/\1/p' packaging/Containerfile)
+	if have=$("$tmp/build/ragpilot" model path minilm 2>/dev/null); then
+		cp -r "$have" "$tmp/model/minilm"
+	elif ! read -ra words <<<"$pull" || ! "$tmp/build/ragpilot" "${words[@]}" --dir "$tmp/model/minilm" >/dev/null 2>"$tmp/error"; then
+		cat "$tmp/error"
+		grep -qE 'no program to fetch|cannot be reached' "$tmp/error" || exit 1
+		echo "not run: container image (its sentence model cannot be fetched, see above)"
+		exit 0
+	fi
+	sed -n '/^FROM scratch/,$p' packaging/Containerfile >"$tmp/Containerfile"
+	"$tool" build -q --format docker -f "$tmp/Containerfile" -t "$name" --build-context "build=$tmp/build" --build-context "model=$tmp/model" "$tmp/empty" >/dev/null
+	# It is on this machine's network: other ports than those of a server that may run here.
+	port=$((20000 + $$ % 10000))
+	network=(-e "RAGPILOT_PORT=$port" -e "RAGPILOT_ADMIN_ADDR=127.0.0.1:$((port + 10000))")
+fi
+
+if "$tool" run --rm "${network[@]}" -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 "$name" >"$tmp/log" 2>&1; then
+	echo "the container runs without a key"
 	exit 1
 fi
-if [[ -n $model ]]; then chown -R 65532:65532 "$tmp/root$into"; fi
-mkdir -m 777 "$tmp/root/memories"
-port=$((20000 + $$ % 10000))
-inside=(env "${settings[@]}" RAGPILOT_MEMORY_DIR=/memories "RAGPILOT_PORT=$port" "RAGPILOT_ADMIN_ADDR=127.0.0.1:$((port + 10000))" chroot --userspec=65532:65532 --groups= "$tmp/root" /ragpilot)
-if "${inside[@]}" serve --infer-api-url http://127.0.0.1:1 >"$tmp/log" 2>&1; then
-	echo "in an empty root: it runs without a key"
-	exit 1
-fi
-mkdir -p "$tmp/root/run/secrets"
-cp "$tmp/key" "$tmp/root/run/secrets/ragpilot-key"
-"${inside[@]}" serve --infer-api-url http://127.0.0.1:1 2>"$tmp/log" &
-running=$!
-health=("--admin-addr=127.0.0.1:$((port + 10000))")
-for _ in {1..100}; do
-	if "${inside[@]}" health --ready "${health[@]}" 2>"$tmp/asked"; then break; fi
-	sleep 0.1
-done
-"${inside[@]}" health --ready "${health[@]}" || { cat "$tmp/log" && exit 1; }
-# By an address that is not loopback, where the machine has one.
-address=$(hostname -I 2>/dev/null | awk '{ print $1 }')
-outside "${address:-127.0.0.1}:$port" || { cat "$tmp/log" && exit 1; }
-if [[ -n $model ]]; then recalls "127.0.0.1:$port" || { cat "$tmp/log" && exit 1; }; fi
-user=$(awk '/^Uid:/ { print $2 "," $3 "," $4 "," $5 }' "/proc/$running/status" 2>/dev/null || echo unknown)
-kill "$running"
-code=0
-wait "$running" || code=$?
-running=""
-if ((code != 0)) || [[ $user != 65532,65532,65532,65532 ]]; then
-	echo "status $code after SIGTERM, user $user"
+if ! grep -q key "$tmp/log"; then
 	cat "$tmp/log"
 	exit 1
 fi
-if "${inside[@]}" health "${health[@]}" 2>/dev/null; then
-	echo "healthy, though it has stopped"
+mkdir -m 777 "$tmp/memories"
+"$tool" run -d --name "$name" "${network[@]}" -v "$tmp/key:/run/secrets/ragpilot-key:ro" -v "$tmp/memories:/memories" -e RAGPILOT_MEMORY_DIR=/memories \
+	-e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 "$name" >/dev/null
+
+# check asks the running container; what it runs as is seen from here only where users are not mapped.
+check() {
+	local address user ready="" pid
+	for _ in {1..100}; do
+		if "$tool" exec "$name" /ragpilot health --ready >/dev/null 2>&1; then
+			ready=1
+			break
+		fi
+		sleep 0.1
+	done
+	if [[ -z $ready ]]; then
+		echo "it is not ready after 100 questions"
+		return 1
+	fi
+	if [[ -n ${port:-} ]]; then
+		# By an address that is not loopback, where the machine has one.
+		address=$(hostname -I 2>/dev/null | awk '{ print $1 }')
+		address=${address:-127.0.0.1}:$port
+		pid=$("$tool" inspect -f '{{.State.Pid}}' "$name")
+		user=$(awk '/^Uid:/ { print $2 "," $3 "," $4 "," $5 }' "/proc/$pid/status")
+		if [[ $user != 65532,65532,65532,65532 ]]; then
+			echo "it runs as $user"
+			return 1
+		fi
+	else
+		address=$("$tool" port "$name" 8765 | head -1)
+	fi
+	outside "$address" || return
+	recalls "$address" || return
+	"$tool" stop "$name" >/dev/null
+	code=$("$tool" inspect -f '{{.State.ExitCode}}' "$name")
+	if ((code != 0)); then
+		echo "it ends with status $code when it is stopped"
+		return 1
+	fi
+}
+
+if ! check; then
+	"$tool" logs "$name" 2>&1 | tail -20
 	exit 1
 fi
-echo "in an empty root as user 65532: not without a key; with one it starts, is ready, stops with status 0"
+echo "$what, built and run by ${tool##*/}, as a user without rights: not without a key; with one it starts, is ready, stops with status 0"
