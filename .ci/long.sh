@@ -35,13 +35,20 @@ soak() { RAGPILOT_FAULTS=1 RAGPILOT_SOAK=100000 run -run Soak ./internal/sidecar
 invariants() { run -tags invariants -run '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' ./contextpilot; }
 
 everything() {
-	export CGO_ENABLED=0
+	export CGO_ENABLED=0 RAGPILOT_TEST_PULL=1
 	go build -o "$tmp/ragpilot" ./cmd/ragpilot
 	for model in smollm2 minilm; do "$tmp/ragpilot" model pull "$model" || echo "not run: tests with $model (see above)"; done
 	RAGPILOT_MINILM=$("$tmp/ragpilot" model path minilm || true) run ./...
 }
 
 race() { .ci/race.sh; }
+
+# All tests of stores with the race detector, and the recall of hybrid search, which embeds 435,000 tokens the first time.
+stores() {
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci
+	mkdir -p "$cache"
+	RAGPILOT_RECALL_VECTORS=$cache/recall-vectors .ci/stores.sh
+}
 
 fuzz() { FUZZ_TOTAL=100000 .ci/fuzz.sh; }
 
@@ -57,7 +64,7 @@ platforms() {
 
 release() { .ci/reproducible.sh; }
 
-parts=(faults streams soak invariants platforms release race everything fuzz)
+parts=(faults streams soak invariants platforms release stores race everything fuzz)
 if (($# > 0)); then parts=("$@"); fi
 key=$(git rev-parse HEAD)
 if [[ -n $(git status --porcelain) ]]; then key=""; fi

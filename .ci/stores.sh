@@ -59,33 +59,32 @@ eval "$(.ci/stores/servers.sh env)"
 
 # Where a store is absent, its tests skip, and the tests of the others run.
 if [[ -z $absent ]]; then export RAGPILOT_REQUIRE_STORES=1; else unset RAGPILOT_REQUIRE_STORES; fi
-race=(-race '-gcflags=modernc.org/...=-race=0') # as in the step "test"
+race=(-race '-gcflags=modernc.org/...=-race=0') # as in the step "race"
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
 go build -C .ci/tools -o "$RAGPILOT_STORES_RUN/testreport" ./testreport
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
-if [[ -z ${RAGPILOT_RECALL_VECTORS:-} ]]; then
-	echo "not run: TestHybrid of internal/lab/recall (embeds 435,000 tokens the first time; RAGPILOT_RECALL_VECTORS names the file that keeps the vectors)"
-fi
 forbid=""
 if [[ -z $absent ]]; then forbid="make stores"; fi
-# The step "test" runs what needs no server: cases with SQLite, and in packages where each test asks for its store itself the other tests.
-test_packages() { go test -tags stores -json -vet=off "${race[@]}" -count=1 -timeout 10m -p 2 -skip '/sqlite$' "$@"; }
+# The step "clone" runs what needs no server: cases with SQLite, and in packages where each test asks for its store itself the other tests.
+test_packages() { go test -tags stores -json -vet=off -count=1 -timeout 40m -p 2 -skip '/sqlite$' "$@"; }
 names='/^func / { name = $2; sub(/\(.*/, "", name) } /storetest\.[A-Z][A-Za-z]*\(/ && name !~ /^Benchmark/ { print name }'
-whole=() single=() measured=()
+whole=() single=() plain=()
 for package in "${packages[@]}"; do
-	if [[ $package == ./internal/lab/* ]]; then
-		measured+=("$package")
+	# What only measures learns nothing from the race detector. Elasticsearch's own clients are 864 packages, which are compiled for the linter
+	# without it; the step "long" has them with it.
+	if [[ $package == ./internal/lab/* || $package == ./retriever/elastic && ${RAGPILOT_LONG:-} != 1 ]]; then
+		plain+=("$package")
 	elif awk "$names" "$package"/*_test.go | grep -qv '^Test'; then whole+=("$package"); else single+=("$package"); fi
 done
 {
 	code=0
-	if ((${#whole[@]} > 0)); then test_packages "${whole[@]}" || code=1; fi
-	# What only measures runs without the race detector, as in the step "test".
-	if ((${#measured[@]} > 0)); then CGO_ENABLED=0 go test -json -vet=off -count=1 -timeout 10m "${measured[@]}" || code=1; fi
-	for package in "${single[@]}"; do
-		test_packages -run "^($(awk "$names" "$package"/*_test.go | sort -u | paste -sd'|'))\$" "$package" || code=1
-	done
+	if ((${#whole[@]} > 0)); then test_packages "${race[@]}" "${whole[@]}" || code=1; fi
+	if ((${#plain[@]} > 0)); then CGO_ENABLED=0 test_packages "${plain[@]}" || code=1; fi
+	if ((${#single[@]} > 0)); then
+		tests=$(for package in "${single[@]}"; do awk "$names" "$package"/*_test.go; done | sort -u | paste -sd'|')
+		test_packages "${race[@]}" -run "^($tests)\$" "${single[@]}" || code=1
+	fi
 	exit "$code"
 } | "$RAGPILOT_STORES_RUN/testreport" -forbid-skip "$forbid" || result=1
 if [[ -n $absent ]]; then echo "without:$absent"; fi
