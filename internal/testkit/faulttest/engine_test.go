@@ -89,6 +89,10 @@ func (r *recorder) arrivals(t *testing.T) []*arrival {
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == "/props" { // the sidecar's own question, whether this is a llama-server
+		r.next.ServeHTTP(w, req)
+		return
+	}
 	r.mu.Lock()
 	r.running++
 	r.mu.Unlock()

@@ -49,6 +49,7 @@ var (
 	)
 	sameBlock  = regexp.MustCompile(`\[\.\.\. "(.*?)" — identical to earlier (.*?) result, see above \.\.\.\]`)
 	namedDocs  = regexp.MustCompile(`\[Documents "(.*?)" — identical to earlier (.*?) result, see above\.\]`)
+	echoed     = regexp.MustCompile(`(?s)<doc \S+ again>\n(.*?)\n</doc>`) // of the first document, behind the last one
 	documentIn = regexp.MustCompile(`(?s)<document>\s*(.*?)\s*</document>`)
 )
 
@@ -61,7 +62,7 @@ func notes(body []byte) (n int) {
 }
 
 // faithful checks a forwarded body against what the client sent: it is the same, or each line that was taken out stands
-// further up in it, each document in one piece, and each note is true. It is slow and knows nothing of how the
+// further up in it, each document in one piece, and each note and each echo is true. It is slow and knows nothing of how the
 // sidecar decides.
 func faithful(sent, got []byte) error {
 	if bytes.Equal(sent, got) {
@@ -154,6 +155,12 @@ func (c *comparison) changed(i int) error {
 			if !c.lineIn(i, note[2], words) {
 				return fmt.Errorf("not true: %s", note[0])
 			}
+		}
+	}
+	for n, echo := range echoed.FindAllStringSubmatch(g, -1) {
+		rest = strings.Replace(rest, echo[0], "", 1)
+		if n > 0 || !strings.Contains(s, echo[1]) {
+			return fmt.Errorf("not true: %s", echo[0])
 		}
 	}
 	was := linesOf(s)
@@ -259,6 +266,10 @@ func TestFaithfulBites(t *testing.T) {
 		"true blocks":          {long + "own\n", block(`a line that" to "a line that`) + "\nown\n", true},
 		"blocks to nothing":    {long + "own\n", block(`a line that" to "no such line`) + "\nown\n", false},
 		"document lost":        {"<document>\nd1\n</document>\n<document>\nd2\n</document>\n", "<document>\nd1\n</document>\n", false},
+		"true echo":            {"kept\nsome. more.\n", "kept\nsome. more.\n<doc kept again>\nmore.\n</doc>\n", true},
+		"false echo":           {"kept\nsome. more.\n", "kept\nsome. more.\n<doc kept again>\nmuch more.\n</doc>\n", false},
+		"second echo":          {"a\n", "a\n<doc a again>\na\n</doc>\n<doc a again>\na\n</doc>\n", false},
+		"line in echo":         {"a\n", "a\n<doc a again>\na\n</doc>\nadded\n", false},
 		"document moved": {
 			"<document>\nd1\n</document>\n<document>\nd2\n</document>\n",
 			"<document>\nd2\n</document>\n<document>\nd1\n</document>\n", true,
