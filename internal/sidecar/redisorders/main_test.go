@@ -53,18 +53,6 @@ func wantOrder(t testing.TB, got, want []int) {
 // slack is what a busy machine may add to a budget; far less than the second after which go-redis itself gives up.
 const slack = 500 * time.Millisecond
 
-// timed runs f and fails if it took longer than the budget.
-func timed(t testing.TB, budget time.Duration, f func()) time.Duration {
-	t.Helper()
-	begun := time.Now()
-	f()
-	took := time.Since(begun)
-	if took > budget+slack {
-		t.Errorf("took %s, budget %s", took, budget)
-	}
-	return took
-}
-
 // until asks each millisecond until f is true; a minute is long enough.
 func until(t testing.TB, what string, f func() bool) {
 	t.Helper()

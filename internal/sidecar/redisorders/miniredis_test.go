@@ -182,7 +182,7 @@ func TestFakeGoneAndBack(t *testing.T) {
 	fake.Close()
 	for n := 1; n <= 200; n++ {
 		order := []int{0, 1, 2, 3, 4} // as they came, whatever was asked for
-		timed(t, o.Budget, func() { wantOrder(t, s.Put(t.Context(), "", key(n), rand.Perm(5)), order) })
+		wantOrder(t, s.Put(t.Context(), "", key(n), rand.Perm(5)), order)
 		got, ok := s.Get(t.Context(), "", key(n))
 		if !ok {
 			t.Fatal("not found")
@@ -223,15 +223,24 @@ func TestSilentServerCostsTheBudgetAFewTimes(t *testing.T) {
 	fake := miniredis.RunT(t)
 	g := newGate(t, fake.Addr(), answers)
 	o := redisorders.Options{URL: "redis://" + g.addr, Failures: 4, Pause: time.Hour, Budget: 10 * time.Millisecond}
-	s := open(t, o)
-	var total time.Duration
-	for n := range 1000 {
-		total += timed(t, o.Budget, func() { wantOrder(t, s.Put(t.Context(), "", key(n), []int{1, 0}), []int{0, 1}) })
-	}
-	if st := s.Stats(); st.Failures != 4 || st.Skipped != 996 || !st.Open || st.Answers != 0 {
-		t.Errorf("stats: %+v", st)
-	}
-	t.Logf("1000 Puts took %s", total)
+	until(t, "a Put waits for the budget alone", func() bool { // how long another one takes that the machine holds up says nothing
+		s := open(t, o)
+		quickest := time.Hour
+		for n := range 1000 {
+			began := time.Now()
+			wantOrder(t, s.Put(t.Context(), "", key(n), []int{1, 0}), []int{0, 1})
+			if n < o.Failures {
+				quickest = min(quickest, time.Since(began))
+			}
+		}
+		if st := s.Stats(); st.Failures != 4 || st.Skipped != 996 || !st.Open || st.Answers != 0 {
+			t.Errorf("stats: %+v", st)
+		}
+		if quickest < o.Budget {
+			t.Errorf("waited for %s, budget %s", quickest, o.Budget)
+		}
+		return quickest < o.Budget+slack
+	})
 }
 
 // An answer that comes too late for one request serves the next.

@@ -113,6 +113,18 @@ func TestRealSuite(t *testing.T) {
 	orderstest.RunShared(t, func() orders.Store { return open(t, patient(url)) })
 }
 
+// timed returns how long f took, and fails if it is far more than the budget.
+func timed(t testing.TB, budget time.Duration, f func()) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	f()
+	took := time.Since(begun)
+	if took > budget+slack {
+		t.Errorf("took %s, budget %s", took, budget)
+	}
+	return took
+}
+
 // latencies are those of one phase.
 type latencies struct {
 	mu sync.Mutex
