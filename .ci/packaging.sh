@@ -100,7 +100,7 @@ else
 	"$tool" build -q --format docker -f "$tmp/Containerfile" -t "$name" --build-context "build=$tmp/build" --build-context "model=$tmp/model" "$tmp/empty" >/dev/null
 	# It is on this machine's network: other ports than those of a server that may run here.
 	port=$((20000 + $$ % 10000))
-	network=(-e "RAGPILOT_PORT=$port" -e "RAGPILOT_ADMIN_ADDR=127.0.0.1:$((port + 10000))")
+	network=(--no-healthcheck -e "RAGPILOT_PORT=$port" -e "RAGPILOT_ADMIN_ADDR=127.0.0.1:$((port + 10000))")
 fi
 
 if "$tool" run --rm "${network[@]}" -e RAGPILOT_INFER_API_URL=http://127.0.0.1:1 "$name" >"$tmp/log" 2>&1; then
