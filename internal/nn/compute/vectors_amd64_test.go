@@ -187,6 +187,26 @@ func TestVectorsAddInOrder(t *testing.T) {
 	}
 }
 
+// Lanes are added in the order of [added], for as many sums as AVX-512's loops make, and nothing else is written.
+func TestAddLanes(t *testing.T) {
+	vectorKernels(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n <= 8; n++ {
+		for _, step := range []int{groupRows, 2 * groupRows} {
+			sums, out := make([]vec, n*groupRows), numbers(r, n*step)
+			want := slices.Clone(out)
+			for i := range sums {
+				copy(sums[i][:], numbers(r, lanes))
+				want[i/groupRows*step+i%groupRows] = added(sums[i])
+			}
+			addLanes(n, &sums[0], &out[0], step)
+			if !slices.EqualFunc(out, want, equal) {
+				t.Errorf("%d times four sums, %d floats apart: %v, want %v", n, step, out, want)
+			}
+		}
+	}
+}
+
 // Products with packed rows, where there are such, have the bits of those with what [quant.Dequantize] gives.
 func TestPackedRowsAddInOrder(t *testing.T) {
 	for _, kernel := range vectorKernels(t) {
