@@ -4,9 +4,6 @@ import "github.com/ragpilot/ragpilot/internal/nn/quant"
 
 // A group of weights in the layout of tileVectors: for each 8 columns, those of its first row, its second, and so on.
 
-// stride is how far the next 8 columns of a row are.
-const stride = groupRows * lanes
-
 // unpackVectors unpacks a group. Each weight has the bits that [quant.Dequantize] gives it, unless it is not a number.
 func unpackVectors(t quant.Type, dst []float32, rows *[groupRows][]byte) {
 	k := len(dst) / groupRows
@@ -54,7 +51,8 @@ func unpackVectors(t quant.Type, dst []float32, rows *[groupRows][]byte) {
 	}
 }
 
-// These unpack a row: vectors of 8 weights, or blocks of the format. The first 8 weights go to to, and each 8 more stride floats further on.
+// These unpack a row: vectors of 8 weights, or blocks of the format. The first 8 weights go to to, and each 8 more groupRows·lanes floats
+// further on.
 
 //go:noescape
 func unpackF32(to *float32, row *byte, vectors int)

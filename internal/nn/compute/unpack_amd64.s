@@ -1,7 +1,7 @@
 #include "textflag.h"
 #include "packed_amd64.h"
 
-// A row of packed weights as floats: DI is where the next 8 go, 128 bytes behind the 8 before them (stride floats), and SI where they are. CX
+// A row of packed weights as floats: DI is where the next 8 go, 128 bytes behind the 8 before them (groupRows·lanes floats), and SI where they are. CX
 // counts what is left. Products are exact where a minimum is added or subtracted, so that both may be fused.
 
 DATA bits<>+0(SB)/4, $3
