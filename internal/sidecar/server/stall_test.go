@@ -145,8 +145,9 @@ func TestSilenceIsNoStall(t *testing.T) {
 // TestSlowReader: a client that goes on reading gets all of an answer that was written in one go, however long it takes.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	const size = 24 << 20 // more than the buffers of the system
-	r := start(t, onFreePorts(shortWrites), func(w http.ResponseWriter, _ *http.Request) {
+	const size = 24 << 20              // more than the buffers of the system
+	const longWrites = 4 * time.Second // that the machine does not let the client read for so long is another matter
+	r := start(t, onFreePorts(func(c *settings.Config) { c.Timeouts.Write = longWrites }), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(size))
 		_, _ = w.Write(make([]byte, size))
 	})
@@ -165,9 +166,9 @@ func TestSlowReader(t *testing.T) {
 		if err != nil {
 			break
 		}
-		<-time.After(patienceOfWrites / 8)
+		<-time.After(longWrites / 16)
 	}
-	if n != size || time.Since(began) < 2*patienceOfWrites {
+	if n != size || time.Since(began) < longWrites {
 		t.Errorf("%d of %d bytes after %v", n, size, time.Since(began))
 	}
 }
