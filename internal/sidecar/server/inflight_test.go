@@ -100,7 +100,7 @@ func TestWaitingForRoom(t *testing.T) {
 // TestLameDuck: when it is to stop, the server says that it is not ready and goes on for a while, so that balancers see it before
 // the listener is gone; its answers end their connections.
 func TestLameDuck(t *testing.T) {
-	const pause = time.Second
+	const pause = 3 * time.Second // in which a busy machine gets to a request, too
 	r := start(t, onFreePorts(func(c *settings.Config) { c.Timeouts.LameDuck = pause }), hello)
 	if got := r.get(t, r.url+"/"); got.header.Get("Connection") != "" {
 		t.Errorf("connection: %v", got.header)
