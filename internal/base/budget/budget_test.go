@@ -136,7 +136,7 @@ func TestReserve(t *testing.T) {
 
 // A tenant's tables lose in proportion: each keeps the share that it has of what is added.
 func TestProportion(t *testing.T) {
-	const limit, turns = 100_000, 20_000
+	const limit, turns = 100_000, 80_000
 	b := budget.New(limit)
 	large, small := newTable(b, "a", "large"), newTable(b, "a", "small")
 	sum := 0 // of small's bytes over the second half: at one moment alone chance may have taken more than half of them
