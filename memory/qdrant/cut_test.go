@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -185,7 +186,7 @@ func pictures(t *testing.T, addr string, run func(context.Context, *memory.Local
 func cutAt(t *testing.T, addr, shared string, calls int, late bool, run func(context.Context, *memory.Local) error) error {
 	t.Helper()
 	c := &cutter{lateOnly: late}
-	c.arm(1 << 40)
+	c.arm(math.MaxInt)
 	client := dial(t, addr, grpc.WithUnaryInterceptor(c.intercept))
 	store := steady(t, open(t, qdrant.Options{Client: client, Collection: shared, Attempts: 1}))
 	fill(t, store)

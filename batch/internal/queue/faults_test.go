@@ -90,13 +90,20 @@ func TestFair(t *testing.T) {
 		q, e := open(t, dsn), newEngine()
 		long := create(t, q, "long", requests(60, 5))
 		var running sync.Map
+		both := make(chan struct{}) // closed when there are both jobs
 		work(t, q, queue.WorkerOptions{Lanes: 4, Do: func(ctx context.Context, s queue.Subtree) error {
 			running.Store(s.Job.ID, true)
+			select {
+			case <-both:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 			time.Sleep(50 * time.Millisecond)
 			return e.do(ctx, s)
 		}})
 		eventually(t, "the first job", func() bool { _, ok := running.Load(long.ID); return ok })
 		short := create(t, q, "short", requests(6, 5))
+		close(both)
 		wait(t, q, short)
 		p, err := q.Progress(t.Context(), long.ID)
 		if err != nil || p.Done == 300 {

@@ -94,13 +94,11 @@ func TestPauseResumeCancel(t *testing.T) {
 			eventually(t, "quiet", func() bool {
 				calls = e.count()
 				time.Sleep(300 * time.Millisecond)
-				return e.count() == calls
+				p, err := q.Progress(t.Context(), job.ID)
+				return err == nil && p.Done == calls && e.count() == calls // a machine may be held up for 300 ms with a call in flight
 			})
 			if calls > 500 {
 				t.Errorf("%d calls: nothing was stopped", calls)
-			}
-			if p, err := q.Progress(t.Context(), job.ID); err != nil || p.Done != calls {
-				t.Errorf("%d calls, %+v, %v", calls, p, err)
 			}
 			return calls
 		}
