@@ -30,7 +30,7 @@ func startSmolLM2(t *testing.T, args ...string) (s *server, dir string) {
 	t.Helper()
 	model := os.Getenv("RAGPILOT_LLAMA_SMOLLM2")
 	if model == "" {
-		t.Skip("not run: slot files with a real model: RAGPILOT_LLAMA_SMOLLM2 names the GGUF file of SmolLM2-135M-Instruct")
+		t.Skip("needs a real model: RAGPILOT_LLAMA_SMOLLM2 names the GGUF file of SmolLM2-135M-Instruct")
 	}
 	dir = t.TempDir()
 	s = startServer(t, append([]string{"-m", model, "-c", "4096", "--parallel", "2", "--slot-save-path", dir}, args...)...)

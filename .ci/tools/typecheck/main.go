@@ -1,4 +1,4 @@
-// Command typecheck checks the types of all packages of the module in the folder given, with their tests, for each of the platforms given
+// Command typecheck checks the types of all packages of the module in the folder given, without tests, for each of the platforms given
 // as system/architecture, without compiling: files that are for a platform only, constants that are too large for 32 bits, names that a system
 // lacks. What it imports is checked from its sources, its functions left out.
 package main
@@ -44,7 +44,7 @@ func check(dir, platform string, out io.Writer) (int, error) {
 	all, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax |
 			packages.NeedTypesInfo | packages.NeedTypesSizes,
-		Dir: dir, Tests: true,
+		Dir: dir,
 		ParseFile: func(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
 			return parser.ParseFile(fset, name, text, parser.SkipObjectResolution) // nor comments
 		},

@@ -66,7 +66,7 @@ func TestMany(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("RAGPILOT_LINT_REQUESTS"))
 	name := os.Getenv("RAGPILOT_LINT_FILE")
 	if n == 0 || name == "" {
-		t.Skip("not run: RAGPILOT_LINT_REQUESTS and RAGPILOT_LINT_FILE are not set")
+		t.Skip("needs RAGPILOT_LINT_REQUESTS and RAGPILOT_LINT_FILE")
 	}
 	if _, err := os.Stat(name); err != nil {
 		f, err := os.Create(name)
