@@ -113,16 +113,12 @@ func TestRealSuite(t *testing.T) {
 	orderstest.RunShared(t, func() orders.Store { return open(t, patient(url)) })
 }
 
-// timed returns how long f took, and fails if it is far more than the budget.
-func timed(t testing.TB, budget time.Duration, f func()) time.Duration {
-	t.Helper()
+// timed returns how long f took. That a call waits no longer than the budget is TestSilentServerCostsTheBudgetAFewTimes: here each of thousands
+// of calls may be held up by the machine.
+func timed(f func()) time.Duration {
 	begun := time.Now()
 	f()
-	took := time.Since(begun)
-	if took > budget+slack {
-		t.Errorf("took %s, budget %s", took, budget)
-	}
-	return took
+	return time.Since(begun)
 }
 
 // latencies are those of one phase.
@@ -171,9 +167,9 @@ func TestRealServerHangsDiesAndComesBack(t *testing.T) {
 				n, order := i*workers+w, rand.Perm(8)
 				var winner, got []int
 				var ok bool
-				took.add(timed(t, o.Budget, func() { _, _ = s.Get(t.Context(), "t", key(n)) }))
-				took.add(timed(t, o.Budget, func() { winner = s.Put(t.Context(), "t", key(n), order) }))
-				took.add(timed(t, o.Budget, func() { got, ok = s.Get(t.Context(), "t", key(n)) }))
+				took.add(timed(func() { _, _ = s.Get(t.Context(), "t", key(n)) }))
+				took.add(timed(func() { winner = s.Put(t.Context(), "t", key(n), order) }))
+				took.add(timed(func() { got, ok = s.Get(t.Context(), "t", key(n)) }))
 				if !slices.Equal(winner, order) && !slices.IsSorted(winner) || !ok || !slices.Equal(got, winner) {
 					t.Errorf("place %d: put %v, want to use that or as they came, got %v, found %v %v", n, order, winner, got, ok)
 					return
