@@ -35,7 +35,9 @@ type rule struct {
 var rules = []rule{
 	{
 		name: "core", in: []string{"contextpilot/.", "contextpilot/history", "contextpilot/profile", "contextpilot/policytest"},
-		only: []string{"contextpilot", "internal/base/lru", "internal/paper", "internal/prompt", "internal/base/strictjson", "github.com/zeebo/xxh3"},
+		only: []string{
+			"contextpilot", "internal/base/lru", "internal/paper", "internal/prompt", "internal/base/strictjson", "github.com/zeebo/xxh3",
+		},
 	},
 	{
 		name: "core-internal", why: "what the core imports must not lead out of it either",
@@ -67,7 +69,8 @@ var rules = []rule{
 		not: []string{"internal/sidecar"}, why: "only commands and the lab import the sidecar",
 	},
 	{
-		name: "product-without-lab", in: []string{""}, but: []string{"cmd", "internal/lab", "internal/testkit", "engines/local/internal/modeltest"},
+		name: "product-without-lab", in: []string{""},
+		but: []string{"cmd", "internal/lab", "internal/testkit", "engines/local/internal/modeltest"},
 		not: []string{"internal/lab", "internal/testkit"}, why: "only commands and tests import the lab, and only tests import the testkit",
 	},
 	{name: "examples", in: []string{"examples"}, tests: true, not: []string{"internal"}, why: "they show what users can write"},
@@ -100,11 +103,13 @@ var rules = []rule{
 		not: []string{"github.com/elastic"}, why: "only retriever/elastic imports it",
 	},
 	{
-		name: "qdrant", in: []string{""}, tests: true, but: []string{"retriever/qdrant", "memory/qdrant", "internal/base/qdrantconn", "internal/testkit/storetest"},
+		name: "qdrant", in: []string{""}, tests: true,
+		but: []string{"retriever/qdrant", "memory/qdrant", "internal/base/qdrantconn", "internal/testkit/storetest"},
 		not: []string{"github.com/qdrant/go-client"}, why: "only retriever/qdrant, memory/qdrant and internal/base/qdrantconn import it",
 	},
 	{
-		name: "postgres", in: []string{""}, tests: true, but: []string{"memory", "batch/table", "batch/internal/queue", "internal/testkit/storetest"},
+		name: "postgres", in: []string{""}, tests: true,
+		but: []string{"memory", "batch/table", "batch/internal/queue", "internal/testkit/storetest"},
 		not: []string{"github.com/jackc/pgx"}, why: "only memory/postgres, batch/table and batch/internal/queue import it",
 	},
 	{
@@ -200,7 +205,8 @@ func TestRulesOfImports(t *testing.T) {
 		{"retriever/elastic", "github.com/elastic/elastic-transport-go/v8/elastictransport", false, ""},
 	} {
 		got := broken(module+"/"+x.pkg, x.imported, x.inTest)
-		if x.want == "" && len(got) > 0 || x.want != "" && !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, x.want+": ") }) {
+		named := slices.ContainsFunc(got, func(what string) bool { return strings.HasPrefix(what, x.want+": ") })
+		if named != (x.want != "") || x.want == "" && len(got) > 0 {
 			t.Errorf("%s importing %s: %q, want %q", x.pkg, x.imported, got, x.want)
 		}
 	}
@@ -316,9 +322,10 @@ func TestLightDependencies(t *testing.T) {
 	if len(deps) > most {
 		t.Errorf("contextpilot, retriever and engines/langchain depend on %d packages, want at most %d", len(deps), most)
 	}
+	foreign := []string{"github.com/zeebo/xxh3", "github.com/klauspost/cpuid/v2"} // the first brings the second
 	for _, p := range list(t, nil, "-deps", "./contextpilot") {
 		own := within("contextpilot", p.ImportPath) || within("internal", p.ImportPath)
-		if !p.Standard && !own && !anyWithin([]string{"github.com/zeebo/xxh3", "github.com/klauspost/cpuid/v2"}, p.ImportPath) { // the first brings the second
+		if !p.Standard && !own && !anyWithin(foreign, p.ImportPath) {
 			t.Errorf("contextpilot depends on %s", p.ImportPath)
 		}
 	}

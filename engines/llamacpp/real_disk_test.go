@@ -168,7 +168,8 @@ func TestRealDiskFaults(t *testing.T) {
 func TestRealDiskForeign(t *testing.T) {
 	s, dir := startSmolLM2(t, "--cache-ram", "0", "--parallel", "1")
 	engine, _ := s.engine(func(c *llamacpp.Config) { c.SlotDir = dir })
-	var answers [2]string // a token that is computed by itself, as the last one is the second time, is not computed to the last bit as among many
+	// A token that is computed by itself, as the last one is the second time, is not computed to the last bit as among many.
+	var answers [2]string
 	for i := range answers {
 		answers[i] = ask(t.Context(), t, engine, realRequest(0)).Text
 	}
