@@ -87,11 +87,12 @@ func tileVectors(k int, a, b, group []float32, outA, outB *[groupRows]float32) {
 func scores256(dim int, queries, keys, out *float32, stride int, ahead *float32)
 
 func scoresVectors(dim int, queries, keys, next, ahead, beyond []float32, _ int, out []float32, stride int) {
-	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], ahead[dim*PageTokens-1]
+	_, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1]
+	_ = ahead[dim*PageTokens:] // checks the length and reads nothing: what is only fetched may be written meanwhile
 	_ = out[(maxQueries-1)*stride+2*PageTokens-1]
 	scores256(dim, &queries[0], &keys[0], &out[0], stride, &ahead[0])
 	if next != nil {
-		_, _ = next[dim*PageTokens-1], beyond[dim*PageTokens-1]
+		_, _ = next[dim*PageTokens-1], beyond[dim*PageTokens:]
 		scores256(dim, &queries[0], &next[0], &out[PageTokens], stride, &beyond[0])
 	}
 }
@@ -109,7 +110,7 @@ func mixRow(dim, tokens int, out, weights, values *float32)
 
 func mixVectors(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead []float32) {
 	whole(dim)
-	_, _ = values[tokens*dim-1], ahead[tokens*dim-1]
+	_, _ = values[tokens*dim-1], ahead[tokens*dim:]
 	if dim%(2*lanes) == 0 {
 		mix256(dim, tokens, out, weights, &values[0], &ahead[0])
 		return

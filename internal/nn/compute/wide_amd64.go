@@ -33,7 +33,7 @@ func scoresWide(dim int, queries, keys, next, ahead, beyond []float32, _ int, ou
 		next = keys // computed and not used
 	}
 	_, _, _ = queries[dim*maxQueries-1], keys[dim*PageTokens-1], next[dim*PageTokens-1]
-	_, _, _ = ahead[dim*PageTokens-1], beyond[dim*PageTokens-1], out[(maxQueries-1)*stride+2*PageTokens-1]
+	_, _, _ = ahead[dim*PageTokens:], beyond[dim*PageTokens:], out[(maxQueries-1)*stride+2*PageTokens-1]
 	scores512(dim, &queries[0], &keys[0], &next[0], &out[0], stride, &ahead[0], &beyond[0])
 }
 
@@ -45,7 +45,7 @@ func mixWide(dim, tokens int, out, weights *[maxQueries]*float32, values, ahead 
 		mixVectors(dim, tokens, out, weights, values, ahead)
 		return
 	}
-	_, _ = values[tokens*dim-1], ahead[tokens*dim-1]
+	_, _ = values[tokens*dim-1], ahead[tokens*dim:]
 	mix512(dim, tokens, out, weights, &values[0], &ahead[0])
 }
 
