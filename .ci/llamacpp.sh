@@ -33,6 +33,8 @@ done
 RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
 export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL
 
+short=-short # the answers of compressed contexts are compared for minutes, in the step "long"
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
 race=(-race)
 export CGO_ENABLED=1
 if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
@@ -47,10 +49,10 @@ if [[ -z ${RAGPILOT_LLAMA_SMOLLM2:-} ]]; then
 	fi
 fi
 export RAGPILOT_LLAMA_SMOLLM2
-run() { go test -json "${race[@]}" -count=1 -timeout 8m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai ./batch | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
+run() { go test -json "${race[@]}" -count=1 -timeout 30m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai ./batch | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
 # Compressed contexts are computed in the tests' own process: that takes minutes under the race detector, or without vector instructions.
 contexts() {
-	CGO_ENABLED=0 go test -json -count=1 -timeout 8m -p 1 -run '^TestRealContext' ./engines/llamacpp | tee "$tmp/json-contexts" | "$tmp/testreport" -forbid-skip "$forbid"
+	CGO_ENABLED=0 go test -json $short -count=1 -timeout 30m -p 1 -run '^TestRealContext' ./engines/llamacpp | tee "$tmp/json-contexts" | "$tmp/testreport" -forbid-skip "$forbid"
 }
 code=0
 # Each half waits for a server that computes on one core.

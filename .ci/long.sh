@@ -50,6 +50,8 @@ stores() {
 	RAGPILOT_RECALL_VECTORS=$cache/recall-vectors .ci/stores.sh
 }
 
+llamacpp() { .ci/llamacpp.sh; }
+
 fuzz() { FUZZ_TOTAL=100000 .ci/fuzz.sh; }
 
 platforms() {
@@ -64,7 +66,7 @@ platforms() {
 
 release() { .ci/reproducible.sh; }
 
-parts=(faults streams soak invariants platforms release stores race everything fuzz)
+parts=(faults streams soak invariants platforms release stores llamacpp race everything fuzz)
 if (($# > 0)); then parts=("$@"); fi
 key=$(git rev-parse HEAD)
 if [[ -n $(git status --porcelain) ]]; then key=""; fi

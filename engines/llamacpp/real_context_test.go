@@ -224,6 +224,9 @@ func TestRealContextRows(t *testing.T) {
 // Behind an uncompressed file the server answers as behind the text; behind a quarter of it, as the local engine does.
 func TestRealContextAnswers(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
 	for _, c := range []struct {
 		budget, kind string
 		texts        int
