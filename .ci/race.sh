@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The race detector over the packages where goroutines meet: those that start some, listen or are asked over a network, in code or in tests.
-# The step "clone" runs all tests without it, and "long" all with it: what only measures and what starts whole programs is left to that. Then every index of contextpilot beside a slow one that is obviously right.
+# The step "clone" runs all tests without it, and "long" all with it: what only measures, and what starts whole programs, is left to that.
+# Then every index of contextpilot beside a slow one that is obviously right.
 # RAGPILOT_LONG=1 takes all packages and no -short.
 set -euo pipefail
 cd "$(dirname "$0")/.."
