@@ -16,7 +16,10 @@ import (
 	"github.com/ragpilot/ragpilot/memory/postgres"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// pgx closes a connection in which a query was cut off by a goroutine of its own, which waits for the server for some seconds.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1"))
+}
 
 // schema returns the name of a schema that only this test uses and that is dropped after it.
 func schema(t *testing.T, dsn string) string {
