@@ -13,7 +13,8 @@ var builtIn string
 
 func TestMain(m *testing.M) {
 	// pgx closes a connection in which a query was cut off by a goroutine of its own, which waits for the server for some seconds.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1"), goleak.Cleanup(func(code int) {
+	closing := goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn.(*PgConn).asyncClose.func1")
+	goleak.VerifyTestMain(m, closing, goleak.Cleanup(func(code int) {
 		if builtIn != "" {
 			_ = os.RemoveAll(builtIn)
 		}
