@@ -69,6 +69,8 @@ if [[ -z $absent ]]; then forbid="make stores"; fi
 # The step "clone" runs what needs no server: cases with SQLite, and in packages where each test asks for its store itself the other tests.
 test_packages() { go test -tags stores -json -vet=off -count=1 -timeout 40m -p 2 -skip '/sqlite$' "$@"; }
 names='/^func / { name = $2; sub(/\(.*/, "", name) } /storetest\.[A-Z][A-Za-z]*\(/ && name !~ /^Benchmark/ { print name }'
+short=-short # what fills a store for each call of each operation, and kills servers, is left to the step "long"
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
 whole=() single=() plain=()
 for package in "${packages[@]}"; do
 	# What only measures learns nothing from the race detector. Elasticsearch's own clients are 864 packages, which are compiled for the linter
@@ -79,11 +81,11 @@ for package in "${packages[@]}"; do
 done
 {
 	code=0
-	if ((${#whole[@]} > 0)); then test_packages "${race[@]}" "${whole[@]}" || code=1; fi
+	if ((${#whole[@]} > 0)); then test_packages $short "${race[@]}" "${whole[@]}" || code=1; fi
 	if ((${#plain[@]} > 0)); then CGO_ENABLED=0 test_packages "${plain[@]}" || code=1; fi
 	if ((${#single[@]} > 0)); then
 		tests=$(for package in "${single[@]}"; do awk "$names" "$package"/*_test.go; done | sort -u | paste -sd'|')
-		test_packages "${race[@]}" -run "^($tests)\$" "${single[@]}" || code=1
+		test_packages $short "${race[@]}" -run "^($tests)\$" "${single[@]}" || code=1
 	fi
 	exit "$code"
 } | "$RAGPILOT_STORES_RUN/testreport" -forbid-skip "$forbid" || result=1
