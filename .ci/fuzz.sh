@@ -29,6 +29,6 @@ while read -r pkg name; do
 	ran=$((ran + 1))
 done <<<"$targets"
 echo "fuzzed $ran targets, $failed failed, $left not run"
-if ((left > 0)); then echo "not run: $left of $((ran + left)) fuzz targets (the ${FUZZ_TOTAL:-120} s for fuzzing are used up; each day begins with another target)"; fi
+if ((left > 0)); then echo "left to the step long: $left of $((ran + left)) fuzz targets (the ${FUZZ_TOTAL:-120} s for fuzzing are used up; each day begins with another target)"; fi
 ((failed == 0)) || exit 1
 ((ran > 0)) || { echo "no fuzz target found" && exit 1; }
