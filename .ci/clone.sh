@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
-eval "$(.ci/beside.sh)"
+beside=$(.ci/beside.sh)
+eval "$beside"
 
 # suite runs "make test", whose status is in its output: testreport fails where a test, a build or the run itself failed.
 suite() {

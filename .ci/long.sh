@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
-eval "$(.ci/beside.sh)"
+beside=$(.ci/beside.sh)
+eval "$beside"
 export RAGPILOT_LONG=1
 
 # The status of go test is in its output: testreport fails where a test, a build or the run itself failed.
@@ -83,7 +84,8 @@ for part in "${parts[@]}"; do
 	fi
 	start=$SECONDS
 	echo "== $part"
-	if ("$part"); then
+	("$part") & # not within "if", where bash goes on after a command that fails
+	if wait "$!"; then
 		echo "$part: passed after $((SECONDS - start)) s"
 		if [[ -n $key ]]; then mkdir -p "$done_dir" && touch "$done_dir/$key-$part"; fi
 	else

@@ -14,7 +14,8 @@ if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
 
 # Real models compute without goroutines of ours but in internal/nn: they would take minutes here.
 export RAGPILOT_MODELS=$tmp/models
-eval "$(.ci/beside.sh)"
+beside=$(.ci/beside.sh)
+eval "$beside"
 if ! command -v "$(go env CC)" >/dev/null; then
 	echo "not run: race detector (no C compiler $(go env CC))"
 	exit 77

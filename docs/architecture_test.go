@@ -25,7 +25,7 @@ const module = "github.com/ragpilot/ragpilot"
 // first element are of this module.
 type rule struct {
 	name    string
-	in, but []string // whom it concerns; nobody in but
+	in, but []string // whom it concerns; no one in but
 	tests   bool     // it concerns their tests as well
 	only    []string // they import the standard library and these
 	not     []string // they do not import these
@@ -212,7 +212,7 @@ func TestRulesOfImports(t *testing.T) {
 	}
 	for _, r := range rules {
 		if len(r.in) == 0 || (r.only == nil) == (r.not == nil) {
-			t.Errorf("the rule %s concerns nobody, or does not say what is allowed or forbidden", r.name)
+			t.Errorf("the rule %s concerns no one, or does not say what is allowed or forbidden", r.name)
 		}
 	}
 }

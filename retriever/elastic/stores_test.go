@@ -56,7 +56,7 @@ func TestOfficialClientsFilter(t *testing.T) {
 }
 
 // BenchmarkOverhead compares a search with the same request of the bare client, both against a fake server
-// that takes no time. "bytes" is the client alone: it sends, and nobody reads the answer's JSON.
+// that takes no time. "bytes" is the client alone: it sends, and the answer's JSON is not read.
 func BenchmarkOverhead(b *testing.B) {
 	for _, k := range []int{5, 15, 50} {
 		f := &fakeServer{status: http.StatusOK, body: hitsOf(k)}

@@ -241,7 +241,7 @@ func (l *ledger) account(t *testing.T, arrivals []*arrival, answers bool) {
 		}
 	}
 	for id, a := range got {
-		t.Errorf("%s %q arrived, and nobody sent it: %.200s", a.Path, id, a.Body)
+		t.Errorf("%s %q arrived, and no client sent it: %.200s", a.Path, id, a.Body)
 	}
 }
 
