@@ -14,7 +14,8 @@ import org.elasticsearch.plugins.PluginsLoader;
  * One Elasticsearch node inside this JVM, made of the jars published on Maven Central. Arguments: its folder, a folder for
  * data, and the port.
  * The published jars hold the server and the HTTP transport, not the distribution around them, so:
- * no GET / (its module is not published), no language analyzers, no security, no native SIMD code.
+ * no GET / (its module is not published), of the language analyzers only English (EnglishPlugin), no security, no native
+ * SIMD code.
  * BM25 search, bulk, kNN and hybrid search are the server's own and work.
  */
 public class EsNode {

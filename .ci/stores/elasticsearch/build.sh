@@ -36,5 +36,11 @@ fi
 rm -rf META-INF
 cp "$here/log4j2.properties" "$part/config/"
 "$jdk/bin/javac" -cp "$part/lib/*" -d "$part/classes" "$here/EsNode.java"
+mkdir "$part/english" "$part/modules/english"
+"$jdk/bin/javac" -cp "$part/lib/*" -d "$part/english" "$here/EnglishPlugin.java"
+"$jdk/bin/jar" cf "$part/modules/english/english.jar" -C "$part/english" .
+printf '%s\n' "description=analyzer" "version=$version" "name=english" "java.version=17" "elasticsearch.version=$version" \
+	"classname=EnglishPlugin" >"$part/modules/english/plugin-descriptor.properties"
+rm -rf "$part/english"
 chmod 755 "$part"
 mv -T "$part" "$out"
