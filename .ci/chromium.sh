@@ -3,6 +3,7 @@
 # standard error if there is none.
 set -euo pipefail
 export LC_ALL=C
+apt=$(cd "$(dirname "$0")" && pwd)/apt.sh
 
 missing() {
 	echo "not run: tests in a browser ($1)" >&2
@@ -29,8 +30,8 @@ command -v apt-get >/dev/null || missing "none of ${names[*]} on PATH, and no ap
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 start=$SECONDS
-apt-get -qq update >"$log" 2>&1 || true # lists that are there may do
-if ! DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends chromium >>"$log" 2>&1; then
+"$apt" -qq update >"$log" 2>&1 || true # lists that are there may do
+if ! DEBIAN_FRONTEND=noninteractive "$apt" -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends chromium >>"$log" 2>&1; then
 	tail -n 5 "$log" >&2
 	missing "chromium cannot be installed, see above"
 fi

@@ -3,6 +3,7 @@
 # keeps its images there. It runs containers on this machine's network, as root. Exits 77 and says why on standard error if it does not work here.
 set -euo pipefail
 export LC_ALL=C
+apt=$(cd "$(dirname "$0")" && pwd)/apt.sh
 
 missing() {
 	echo "not run: podman ($1)" >&2
@@ -19,11 +20,11 @@ if [[ ! -x $podman ]]; then
 	mkdir -p "$cache"
 	part=$(mktemp -d "$cache/podman.XXXXXX") # renamed when complete: two runs at once do not meet
 	trap 'rm -rf "$part"' EXIT
-	apt-get -qq update >"$part/log" 2>&1 || true # lists that are there may do
-	packages=$(apt-get -qq --print-uris --no-install-recommends -y install podman runc 2>>"$part/log" | sed -nE "s/^'[^']*' ([^_]+)_.*/\1/p")
+	"$apt" -qq update >"$part/log" 2>&1 || true # lists that are there may do
+	packages=$("$apt" -qq --print-uris --no-install-recommends -y install podman runc 2>>"$part/log" | sed -nE "s/^'[^']*' ([^_]+)_.*/\1/p")
 	mkdir -p "$part/debs" "$part/root"
 	# shellcheck disable=SC2086 # one word a package
-	if [[ -z $packages ]] || ! (cd "$part/debs" && apt-get -qq download $packages) >>"$part/log" 2>&1; then
+	if [[ -z $packages ]] || ! (cd "$part/debs" && "$apt" -qq download $packages) >>"$part/log" 2>&1; then
 		tail -n 5 "$part/log" >&2
 		missing "neither podman nor docker works here, and apt-get has none that can be unpacked, see above"
 	fi

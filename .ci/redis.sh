@@ -3,6 +3,7 @@
 # which is unpacked into your cache directory, not installed. Exits 77 and says why on standard error if there is none.
 set -euo pipefail
 export LC_ALL=C
+apt=$(cd "$(dirname "$0")" && pwd)/apt.sh
 
 works() { "$1" --version >/dev/null 2>&1; }
 
@@ -40,11 +41,11 @@ trap 'rm -rf "$part"' EXIT
 # unpack puts a package and what it needs beyond what is installed into the folder.
 unpack() {
 	local packages
-	packages=$(apt-get -qq --print-uris --no-install-recommends -y install "$1" 2>>"$part/log" | sed -nE "s/^'[^']*' ([^_]+)_.*/\1/p") || return 1
+	packages=$("$apt" -qq --print-uris --no-install-recommends -y install "$1" 2>>"$part/log" | sed -nE "s/^'[^']*' ([^_]+)_.*/\1/p") || return 1
 	[[ -n $packages ]] || return 1
 	mkdir -p "$part/debs" "$part/root"
 	# shellcheck disable=SC2086 # one word a package
-	(cd "$part/debs" && apt-get -qq download $packages) >>"$part/log" 2>&1 || return 1
+	(cd "$part/debs" && "$apt" -qq download $packages) >>"$part/log" 2>&1 || return 1
 	for deb in "$part"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$part/root" || return 1
 	done
@@ -60,7 +61,7 @@ wrapper() {
 	END
 }
 
-[[ $(id -u) != 0 ]] || apt-get -qq update >>"$part/log" 2>&1 || true # lists that are there may do
+[[ $(id -u) != 0 ]] || "$apt" -qq update >>"$part/log" 2>&1 || true # lists that are there may do
 for name in valkey-server redis-server; do
 	unpack "$name" || continue
 	wrapper "$name" >"$part/$name"

@@ -13,6 +13,7 @@
 # and POSTGRES_PORT are ports; QDRANT_BIN is a Qdrant server to start in place of its engine in Python.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+apt=$here/../apt.sh
 export LC_ALL=C
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/stores
 run=${RAGPILOT_STORES_RUN:-$cache/run}
@@ -61,9 +62,9 @@ package() {
 	local store=$1
 	shift
 	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then missing "$store" "it needs $*, and only root can install packages"; fi
-	apt-get -qq update >"$run/apt.log" 2>&1 || true # lists that are there may do
+	"$apt" -qq update >"$run/apt.log" 2>&1 || true # lists that are there may do
 	# RUNLEVEL: a service that the package brings is not started.
-	if ! RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >>"$run/apt.log" 2>&1; then
+	if ! RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive "$apt" -qq install -y --no-install-recommends "$@" >>"$run/apt.log" 2>&1; then
 		tail -n 5 "$run/apt.log"
 		missing "$store" "$* cannot be installed, see above"
 	fi
@@ -174,7 +175,7 @@ start_elasticsearch() {
 		jdk 17 >/dev/null || package elasticsearch openjdk-17-jdk-headless
 		java=$(jdk 17) || missing elasticsearch "$version needs a JDK 17; set JAVA_HOME"
 	fi
-	home=$cache/elasticsearch-$version
+	home=$cache/elasticsearch-$version-$(cat "$here"/elasticsearch/* | git hash-object --stdin | head -c 8)
 	if [[ ! -d $home ]]; then
 		command -v mvn >/dev/null || package elasticsearch maven
 		"$here/elasticsearch/build.sh" "$java" "$version" "$home" >"$run/build.log" 2>&1 || {
