@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -25,7 +26,10 @@ import (
 
 func newPilot(t testing.TB) *contextpilot.Pilot {
 	t.Helper()
-	return testkit.Must(contextpilot.New(contextpilot.Config{}))(t)
+	pilot := testkit.Must(contextpilot.New(contextpilot.Config{}))(t)
+	offers := framework.OffersOf(pilot) // a wrapper that is not used any more keeps none
+	t.Cleanup(func() { runtime.KeepAlive(offers) })
+	return pilot
 }
 
 // recording returns a model over a simulator that answers "Noted." in the form that prompts ask for, and its prompts.

@@ -2,12 +2,14 @@ package retriever_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/tmc/langchaingo/schema"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
+	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
@@ -35,7 +37,10 @@ func newPilot(t testing.TB, cfg contextpilot.Config) *contextpilot.Pilot {
 	if cfg.Notes.Hint == contextpilot.HintAuto {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
-	return testkit.Must(contextpilot.New(cfg))(t)
+	pilot := testkit.Must(contextpilot.New(cfg))(t)
+	offers := framework.OffersOf(pilot) // a wrapper that is not used any more keeps none
+	t.Cleanup(func() { runtime.KeepAlive(offers) })
+	return pilot
 }
 
 func get(ctx context.Context, t testing.TB, r schema.Retriever) []schema.Document {

@@ -2,6 +2,7 @@ package langchain_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type tb interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
+	Cleanup(func())
 }
 
 // recorder is a model that writes down what it is asked, and answers "Answer N.".
@@ -94,7 +96,10 @@ func newPilot(t tb, cfg contextpilot.Config) *contextpilot.Pilot {
 	if cfg.Notes.Hint == contextpilot.HintAuto {
 		cfg.Notes.Hint, cfg.Notes.AlwaysHint = contextpilot.HintFull, true // short texts would not earn a note
 	}
-	return testkit.Must(contextpilot.New(cfg))(t)
+	pilot := testkit.Must(contextpilot.New(cfg))(t)
+	offers := framework.OffersOf(pilot) // a wrapper that is not used any more keeps none
+	t.Cleanup(func() { runtime.KeepAlive(offers) })
+	return pilot
 }
 
 // hold plans blocks named and texted after ids, as the retriever's wrapper does, and returns the plan and its text.
