@@ -3,7 +3,6 @@ package stabilise_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/internal/prompt/extract"
@@ -131,10 +130,9 @@ func TestSeparatedDocuments(t *testing.T) {
 	}
 }
 
-// A text that is made to be slow is not.
+// A text that is made to be slow is not: quadratic it would take hours, and Go's own limit for a test ends it.
 func TestLinear(t *testing.T) {
 	testkit.NotUnderRace(t)
-	start := time.Now()
 	for _, piece := range []string{
 		"<memory>\n", "</memory\n", "Memories:\n", "## Memories\n", "# Memories\n", "Today is Friday. ", "Today is Friday\n", "[1\n", "{ ", "04:14 ",
 	} {
@@ -145,9 +143,6 @@ func TestLinear(t *testing.T) {
 		for _, front := range []string{"", "[1] \n", "<memories>\n"} {
 			taken(t, stabilise.Config{Rules: stabilise.Rules{Volatile: true, Memories: true}}, front+strings.Repeat(piece, n))
 		}
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v", took)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestEngineAway(t *testing.T) {
 	onBoth(t, func(t *testing.T, dsn string) {
 		q, e := open(t, dsn), newEngine()
 		var away atomic.Bool
-		var refused atomic.Int64
+		var refused, probed atomic.Int64
 		away.Store(true)
 		job := create(t, q, "away", requests(30, 4))
 		work(t, q, queue.WorkerOptions{
@@ -65,13 +65,13 @@ func TestEngineAway(t *testing.T) {
 			},
 			Probe: func(context.Context) error {
 				if away.Load() {
+					probed.Add(1)
 					return errors.New("connection refused")
 				}
 				return nil
 			},
 		})
-		eventually(t, "the first refusal", func() bool { return refused.Load() > 0 })
-		time.Sleep(3 * time.Second)
+		eventually(t, "a third refused probe", func() bool { return probed.Load() > 2 })
 		if n := refused.Load(); n > 2 {
 			t.Errorf("%d subtrees were taken while the engine was away, want those of two lanes", n)
 		}

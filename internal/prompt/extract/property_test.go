@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"pgregory.net/rapid"
@@ -221,11 +220,11 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// Texts made to be slow to read: a reader that looks ahead from each mark would take hours.
+// Texts made to be slow to read: a reader that looks ahead from each mark would take hours, and Go's own limit for a test
+// ends it.
 func TestHostileTextsAreQuick(t *testing.T) {
 	testkit.NotUnderRace(t)
-	const n = 50_000
-	start := time.Now()
+	const n = 100_000
 	for _, piece := range []string{
 		"<document>", "</document>", "<document ", "<document a=\"", "<documents><document>", "<document></document>",
 		"<documents></documents>", "<",
@@ -247,8 +246,5 @@ func TestHostileTextsAreQuick(t *testing.T) {
 				f.Without(map[int]bool{1: true})
 			}
 		}
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v", took)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -137,7 +136,7 @@ func TestRender(t *testing.T) {
 // Messages come from users: what does not close must not cost a search of the rest for each opening.
 func TestScanIsLinear(t *testing.T) {
 	testkit.NotUnderRace(t)
-	const size = 4 << 20
+	const size = 16 << 20 // linear: a second; quadratic: hours, which Go's own limit for a test ends
 	var words strings.Builder
 	for i := 0; words.Len() < size; i++ {
 		fmt.Fprintf(&words, "<doc x fence=%x>\n", i)
@@ -156,12 +155,8 @@ func TestScanIsLinear(t *testing.T) {
 		"closed by the next":     late.String(),
 		"no line ends":           strings.Repeat("<doc "+strings.Repeat("y", 200), size/205),
 	} {
-		t.Run(name, func(t *testing.T) {
-			began := time.Now()
+		t.Run(name, func(*testing.T) {
 			for range markup.Regions(text) { // to its end
-			}
-			if took := time.Since(began); took > time.Minute { // linear: milliseconds; quadratic: minutes
-				t.Errorf("%d bytes took %v", len(text), took)
 			}
 		})
 	}

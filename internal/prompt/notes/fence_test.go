@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ragpilot/ragpilot/internal/prompt/notes"
 	"github.com/ragpilot/ragpilot/internal/testkit"
@@ -125,19 +124,15 @@ func FuzzFence(f *testing.F) {
 	})
 }
 
-// A text made to be slow is not.
+// A text made to be slow is not: quadratic it would take hours, and Go's own limit for a test ends it.
 func TestFenceIsLinear(t *testing.T) {
 	testkit.NotUnderRace(t)
-	start := time.Now()
 	for _, piece := range []string{
 		"c", "identic", "- identical to earlier ", " (quoted-9)", "\\", `\u0069`, "ic al", "c\n\n\n", "\xef", "ｃ",
 		"identica\\l to ear",
 	} {
 		notes.Fence(strings.Repeat(piece, 1<<20) + notes.Duplicate("x"))
 		notes.Fence("c" + strings.Repeat(" ", 1<<20) + strings.Repeat(piece, 1<<10))
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("took %v", took)
 	}
 }
 
