@@ -1,17 +1,16 @@
 // Command testreport reads the output of "go test -json" and prints what a reader needs: one line per package, the
 // output of what failed, and every skipped test with its reason. It exits 1 if anything failed, if there was no
 // test at all, or if the reason of a skip contains the text given by -forbid-skip. A reason that begins with "not run: " is also printed as a
-// line of its own, by which .ci/run knows that the step passed in part. The names of tests whose reason
-// contains the text given by -again, with their packages, go to the file given by -list: "package TestName".
+// line of its own, by which .ci/run knows that the step passed in part. The tests that took longest are named, too.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -25,26 +24,16 @@ type event struct {
 
 func main() {
 	forbid := flag.String("forbid-skip", "", "fail if the reason of a skipped test contains this text")
-	again := flag.String("again", "", "list tests that were skipped for a reason that contains this text")
-	list := flag.String("list", "", "file for that list")
 	flag.Parse()
-	later := map[string]bool{}
-	ok := report(os.Stdin, os.Stdout, *forbid, *again, later)
-	if *list != "" {
-		names := strings.Join(slices.Sorted(maps.Keys(later)), "\n")
-		if err := os.WriteFile(*list, []byte(names), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "testreport:", err)
-			ok = false
-		}
-	}
-	if !ok {
+	if !report(os.Stdin, os.Stdout, *forbid) {
 		os.Exit(1)
 	}
 }
 
-// report returns whether everything is in order. Tests that were skipped for the reason again are added to later.
-func report(in io.Reader, out io.Writer, forbid, again string, later map[string]bool) bool {
+// report returns whether everything is in order.
+func report(in io.Reader, out io.Writer, forbid string) bool {
 	output := map[string]*strings.Builder{} // by package and test, until that is over
+	var longest []event                     // tests, the longest first
 	ok, passed, failed, skipped := true, 0, 0, 0
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
@@ -74,10 +63,6 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 				break // a package without tests
 			}
 			skipped++
-			if again != "" && strings.Contains(output[key].String(), again) {
-				top, _, _ := strings.Cut(e.Test, "/")
-				later[e.Package+" "+top] = true
-			}
 			why := reason(output[key].String())
 			fmt.Fprintf(out, "skip %s: %s\n", key, why)
 			if _, part, found := strings.Cut(why, ": not run: "); found { // behind file and line
@@ -92,6 +77,11 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 				fmt.Fprintf(out, "ok   %6.1f s  %s\n", e.Elapsed, e.Package)
 			} else {
 				passed++
+				if !strings.Contains(e.Test, "/") && e.Elapsed >= 3 {
+					longest = append(longest, e)
+					slices.SortStableFunc(longest, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+					longest = longest[:min(len(longest), 12)]
+				}
 			}
 		default:
 			continue
@@ -101,6 +91,9 @@ func report(in io.Reader, out io.Writer, forbid, again string, later map[string]
 	if err := lines.Err(); err != nil {
 		fmt.Fprintln(out, "reading the test output:", err)
 		ok = false
+	}
+	for _, e := range longest {
+		fmt.Fprintf(out, "long %6.1f s  %s %s\n", e.Elapsed, e.Package, e.Test)
 	}
 	fmt.Fprintf(out, "tests: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	return ok && passed > 0

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"maps"
 	"strings"
 	"testing"
 )
@@ -23,31 +21,15 @@ func TestReport(t *testing.T) {
 		{"skip is named", pass + skip, "", true, "skip p TestB: b_test.go:7: needs ../shared/x"},
 		{"part is not run", pass + strings.ReplaceAll(skip, "needs ../shared/x", "not run: no disk"), "", true, "\nnot run: p TestB (no disk)\n"},
 		{"skip is forbidden", pass + skip, "../shared", false, "must not be skipped"},
+		{"long", strings.ReplaceAll(pass, `"TestA"`, `"TestA","Elapsed":12.34`), "", true, "long   12.3 s  p TestA\n"},
 		{"not JSON", pass + "panic: no\n", "", false, "panic: no"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
-			got := report(strings.NewReader(tc.in), &out, tc.forbid, "", nil)
+			got := report(strings.NewReader(tc.in), &out, tc.forbid)
 			if got != tc.want || !strings.Contains(out.String(), tc.text) {
 				t.Errorf("report = %v, want %v with %q in:\n%s", got, tc.want, tc.text, out.String())
 			}
 		})
-	}
-}
-
-// TestAgain: tests that were skipped for one reason are listed by their top names, others are not.
-func TestAgain(t *testing.T) {
-	in := ""
-	for _, name := range []string{"TestA/x", "TestA/y", "TestB", "TestC"} {
-		reason := "slow"
-		if name == "TestC" {
-			reason = "no model"
-		}
-		in += `{"Action":"output","Package":"p","Test":"` + name + `","Output":"    a_test.go:7: ` + reason + `\n"}` + "\n" + `{"Action":"skip","Package":"p","Test":"` + name + `"}` + "\n"
-	}
-	later := map[string]bool{}
-	report(strings.NewReader(in), io.Discard, "", "slow", later)
-	if want := map[string]bool{"p TestA": true, "p TestB": true}; !maps.Equal(later, want) {
-		t.Errorf("%v, want %v", later, want)
 	}
 }
