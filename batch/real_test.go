@@ -66,7 +66,11 @@ func llamaServer(t *testing.T) *openai.Engine {
 // RAGPILOT_BATCH_TABLE and RAGPILOT_BATCH_MODEL name another table and model than the test's, and RAGPILOT_BATCH_LLAMA_FLAGS are more
 // flags of the server.
 func TestRealLlamaServer(t *testing.T) {
-	path := cmp.Or(os.Getenv("RAGPILOT_BATCH_TABLE"), written(t, "groups.csv", groups(160)))
+	rows := 160
+	if testing.Short() {
+		rows = 60
+	}
+	path := cmp.Or(os.Getenv("RAGPILOT_BATCH_TABLE"), written(t, "groups.csv", groups(rows)))
 	tab := opened(t, path)
 	task := batch.Task{MaxTokens: 1, Prompt: batch.Prompt{Text: "Which department handles this?", Order: batch.PerRow}}
 

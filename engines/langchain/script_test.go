@@ -10,9 +10,13 @@ import (
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/framework/frameworktest"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestScript(t *testing.T) {
+	if testing.Short() { // one goroutine is at work for most of the time
+		testkit.NotUnderRace(t)
+	}
 	frameworktest.Run(t, "langchaingo", func(pilot *contextpilot.Pilot, scope contextpilot.Scope, replace bool) frameworktest.Ask {
 		opts := []langchain.Option{langchain.WithScope(scope)}
 		if replace {

@@ -81,8 +81,12 @@ func TestRealDiskRestart(t *testing.T) {
 	}
 }
 
-// Six conversations on two slots: of the prompt tokens that are computed without the tier, at most three tenths are with it.
+// Six conversations, or in short three, on two slots: of the prompt tokens that are computed without the tier, at most three tenths are with it.
 func TestRealDiskConversations(t *testing.T) {
+	conversations := 6
+	if testing.Short() {
+		conversations = 3
+	}
 	for name, args := range hostCaches {
 		t.Run(name, func(t *testing.T) {
 			var computed [2]int
@@ -94,7 +98,7 @@ func TestRealDiskConversations(t *testing.T) {
 						c.SlotDir = dir
 					}
 				})
-				var chats [6][]engines.Message
+				chats := make([][]engines.Message, conversations)
 				for turn := range 5 {
 					for i := range chats {
 						text := fmt.Sprintf("And what about town %d?", turn)

@@ -196,6 +196,9 @@ func TestRoutingOfWorkloads(t *testing.T) {
 func TestRoutingOnOpenTraces(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for _, name := range testkit.Traces() {
+		if testing.Short() && name == "chat-mtragun" { // takes as long as all others
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			dir := testkit.Shared(t, "traces", name)
 			trc, blocks, err := trace.Load(filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "blocks.jsonl"))

@@ -25,7 +25,11 @@ func TestOpenTraces(t *testing.T) {
 					if err := validate(trc, whole, true, true); err != nil {
 						t.Errorf("online: %v", err)
 					}
-					for _, n := range []int{len(trc) / 7, len(trc) / 3, len(trc) - 1} {
+					parts := []int{len(trc) / 7, len(trc) / 3, len(trc) - 1}
+					if testing.Short() {
+						parts = parts[:1]
+					}
+					for _, n := range parts {
 						if diff := cmp.Diff(whole[:n], planOnline(t, set, trc[:n], blocks)); diff != "" {
 							t.Errorf("first %d (-whole +alone):\n%.2000s", n, diff)
 						}

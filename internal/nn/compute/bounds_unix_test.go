@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // Products touch no memory but their own and are the same bits in all kernels of one name, together or row by row.
@@ -266,6 +267,9 @@ func TestKernelBounds(t *testing.T) {
 // Attention touches no memory but its own, is the same bits in all kernels of one name, together or row by row, and nothing that an earlier
 // call or another sequence left comes into it.
 func TestAttendBounds(t *testing.T) {
+	if testing.Short() { // one goroutine is at work for most of the time
+		testkit.NotUnderRace(t)
+	}
 	before := active
 	defer func() { active = before }()
 	count := 0

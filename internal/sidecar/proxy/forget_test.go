@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // heapMiB is what is reachable.
@@ -22,6 +23,7 @@ func heapMiB() int {
 
 // Forgetting a conversation frees what is kept of it, also when it went on without its name.
 func TestForgetFreesMemory(t *testing.T) {
+	testkit.NotUnderRace(t)
 	const mib = 16
 	padding := strings.Repeat("something long that nobody will ever say again. ", mib<<20/48)
 	for name, again := range map[string]string{"under its name": "a", "without a name": ""} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // What was sent for a message is sent for it ever after, and documents that stand in the prompt are not sent again.
@@ -354,6 +355,7 @@ func TestBadJSON(t *testing.T) {
 
 // What is remembered of a conversation must not keep its bodies in memory.
 func TestBodiesAreNotKept(t *testing.T) {
+	testkit.NotUnderRace(t)
 	e := newEngine(t)
 	x := &index{}
 	p := newProxy(t, e, func(o *proxy.Options) { o.Transport, o.Index = atOnce{}, x })

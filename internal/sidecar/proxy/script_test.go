@@ -18,6 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/conversation/conversationtest"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // today is what the script wants and the sidecar does not do yet, by dialect: notes that come back are fenced.
@@ -29,6 +30,9 @@ var today = map[string]conversationtest.Today{
 
 // The script over the three dialects.
 func TestScript(t *testing.T) {
+	if testing.Short() { // one goroutine is at work for most of the time
+		testkit.NotUnderRace(t)
+	}
 	for _, name := range slices.Sorted(maps.Keys(wires)) {
 		t.Run(name, func(t *testing.T) {
 			conversationtest.Run(t, func(t testing.TB) conversationtest.Frontend { return newSidecar(t, name) }, today[name])

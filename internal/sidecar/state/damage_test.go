@@ -18,6 +18,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
 	"github.com/ragpilot/ragpilot/internal/sidecar/state"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // note is an order in the state's file.
@@ -106,6 +107,9 @@ func restore(t *testing.T, data []byte) (mem *orders.Memory, damages int, log st
 // Two hundred accidents, each to a state of 600 orders: those that are not hit come back, those that are do not come back
 // as others, and each accident is counted and logged.
 func TestAccidentsLoseOnlyWhatTheyHit(t *testing.T) {
+	if testing.Short() { // one goroutine is at work for most of the time
+		testkit.NotUnderRace(t)
+	}
 	whole, notes := writeOrders(t)
 	hit := 0
 	for seed := range uint64(200) {
