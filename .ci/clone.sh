@@ -13,7 +13,7 @@ go build -C .ci/tools -o "$tmp/testreport" ./testreport
 beside=$(.ci/beside.sh)
 eval "$beside"
 
-# suite runs "make test", whose status is in its output: testreport fails where a test, a build or the run itself failed.
+# suite runs "make test". Its status is in its output: testreport fails where a test, a build or the run itself failed.
 suite() {
 	make --silent --no-print-directory test TESTFLAGS=-json "$@" 2>"$tmp/stderr" |
 		"$tmp/testreport" -forbid-skip "$RAGPILOT_FORBID_SKIP" || { cat "$tmp/stderr" && return 1; }
@@ -39,6 +39,27 @@ if ! make --no-print-directory demo >"$tmp/demo" 2>"$tmp/stderr"; then
 	cat "$tmp/demo" "$tmp/stderr"
 	echo "make demo failed in a fresh clone"
 	exit 1
+fi
+if grep -q '^engine: local SmolLM2' "$tmp/demo"; then
+	# At most 0.6 of the prompt tokens, at least 5 of 6 answers right on both sides, and no sentence twice in an answer. Times are shown and not
+	# judged: this machine may be busy.
+	grep -E '^(engine|computed prompt|mean TTFT|Saving|With.* right answers)' "$tmp/demo"
+	awk '
+		function bad(text) { print "the demonstration " text; failed = 1 }
+		/^Saving:/ { savings++; if ($2 < 40) bad("saves less than 40 %") }
+		/^With.* right answers: / { sides++; of = $NF + 0; right = $(NF - 2); if (of < 6 || 6 * right < 5 * of) bad("has too few right answers: " $0) }
+		/^  (without|with,).*(right|wrong): / {
+			answers++
+			text = $0
+			sub(/^[^:]*: /, "", text)
+			n = split(tolower(text), sentences, /[.!?]+( |$)/)
+			for (i = 1; i <= n; i++) if (sentences[i] != "" && seen[answers, sentences[i]]++) bad("says a sentence twice: " text)
+		}
+		END { if (savings != 1 || sides != 2 || answers < 12) bad("reports too little"); exit failed }
+	' "$tmp/demo"
+else
+	grep '^engine' "$tmp/demo" || true
+	echo "not run: the demonstration with a real model (see above)"
 fi
 echo "make demo: ok in $((SECONDS - start)) s"
 start=$SECONDS

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for FUZZTIME (4,000 inputs), one after the other, and starts none after FUZZ_TOTAL
-# seconds (120). Each day begins with another one, so that all get their turn; the step "long" runs all.
+# seconds (60). Each day begins with another one, so that all get their turn; the step "long" runs all.
 # A number of inputs and not a time: up to Go 1.26 a target may fail when its time is up (golang/go#75804).
 # A failing input is written to the package's testdata/fuzz: commit it with the fix.
 set -euo pipefail
@@ -13,7 +13,7 @@ targets=$(tail -n +$((first + 1)) <<<"$targets" && head -n $first <<<"$targets")
 ran=0 failed=0 left=0 start=$SECONDS
 while read -r pkg name; do
 	[[ -n $pkg ]] || continue
-	if ((SECONDS - start >= ${FUZZ_TOTAL:-120})); then
+	if ((SECONDS - start >= ${FUZZ_TOTAL:-60})); then
 		echo "left: $name in $pkg"
 		left=$((left + 1))
 		continue
@@ -29,6 +29,6 @@ while read -r pkg name; do
 	ran=$((ran + 1))
 done <<<"$targets"
 echo "fuzzed $ran targets, $failed failed, $left not run"
-if ((left > 0)); then echo "left to the step long: $left of $((ran + left)) fuzz targets (the ${FUZZ_TOTAL:-120} s for fuzzing are used up; each day begins with another target)"; fi
+if ((left > 0)); then echo "left to the step long: $left of $((ran + left)) fuzz targets (the ${FUZZ_TOTAL:-60} s for fuzzing are used up; each day begins with another target)"; fi
 ((failed == 0)) || exit 1
 ((ran > 0)) || { echo "no fuzz target found" && exit 1; }

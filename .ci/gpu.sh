@@ -11,7 +11,7 @@ cuda=internal/nn/gpu/cuda
 # With the last two, net and os/user are the same as without cgo, and so is what imports them: it need not be compiled again.
 tags=cuda,netgo,osusergo
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$tmp"' EXIT
 
 missing() {
 	echo "not run: kernels and the tag cuda ($1)"
@@ -62,16 +62,17 @@ emulate() {
 	emulator=$($cuda/emulator/libcuda/build.sh)
 }
 
+# lint leaves what needs the types of all that is imported to the step "long".
 lint() {
-	local bin
+	local bin fast=(--fast-only)
 	bin=$(.ci/tools.sh)
-	"$bin/golangci-lint" run --build-tags $tags ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
+	if [[ ${RAGPILOT_LONG:-} == 1 ]]; then fast=(); fi
+	"$bin/golangci-lint" run --build-tags $tags "${fast[@]}" ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 }
 
 # tests runs them twice at once: the emulated driver uses one core.
 tests() {
 	local code=0 lazy
-	go build -C .ci/tools -o "$tmp/testreport" ./testreport
 	LD_LIBRARY_PATH=$emulator go test -tags $tags -run '^$' ./internal/nn/gpu/... >/dev/null 2>&1 || true # compiles them once
 	once() { # ORDER THREADS
 		LD_LIBRARY_PATH=$emulator RP_EMU_ORDER=$1 RP_EMU_THREADS=$2 go test -tags $tags -json -count=1 -timeout 8m ./internal/nn/gpu/... \
@@ -112,8 +113,14 @@ took "code for cards" assemble
 took "emulated driver" emulate
 variables=$(.ci/gpu/driver.sh) || exit
 eval "$variables"
+go build -C .ci/tools -o "$tmp/testreport" ./testreport
+took "engine" engine >"$tmp/engine" 2>&1 & # the emulated driver uses one core
+running=$!
 took "linter" lint
 took "tests" tests
-took "engine" engine
+code=0
+wait "$running" || code=$?
+cat "$tmp/engine"
+((code == 0))
 took "program with CUDA 12" build_for 12
 took "program with CUDA 13" build_for 13

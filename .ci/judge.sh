@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# All policies on the open traces, scored by the independent judge. "--write" updates docs/results.md.
+# Policies on the open traces, scored by the independent judge: the default one and the best, and all of them in the step "long". "--write"
+# updates docs/results.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,4 +15,5 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 CGO_ENABLED=0 go build -o "$tmp/ragpilot" ./cmd/ragpilot
+if (($# == 0)) && [[ ${RAGPILOT_LONG:-} != 1 ]]; then set -- --short; fi
 python3 .ci/judge.py "$tmp/ragpilot" ../shared "$@"

@@ -33,11 +33,13 @@ done
 RAGPILOT_LLAMA_MODEL=$(realpath "$RAGPILOT_LLAMA_MODEL")
 export RAGPILOT_LLAMA_SERVER RAGPILOT_LLAMA_MODEL
 
-short=-short # the answers of compressed contexts are compared for minutes, in the step "long"
-if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
-race=(-race)
-export CGO_ENABLED=1
-if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
+# The answers of compressed contexts, and those of many conversations, are compared for minutes: in the step "long", as is the search for races.
+short=-short race=()
+export CGO_ENABLED=0
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then
+	short=-short=false
+	if command -v "$(go env CC)" >/dev/null; then race=(-race '-gcflags=modernc.org/...=-race=0 -dwarf=false') CGO_ENABLED=1; fi # as in the step "race"
+fi
 go build -C .ci/tools -o "$tmp/testreport" ./testreport
 forbid=RAGPILOT_LLAMA # no test may skip for want of what these name
 if [[ -z ${RAGPILOT_LLAMA_SMOLLM2:-} ]]; then
@@ -49,7 +51,7 @@ if [[ -z ${RAGPILOT_LLAMA_SMOLLM2:-} ]]; then
 	fi
 fi
 export RAGPILOT_LLAMA_SMOLLM2
-run() { go test -json "${race[@]}" -count=1 -timeout 30m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai ./batch | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
+run() { go test -json $short "${race[@]}" -count=1 -timeout 30m -p 1 -run '^TestReal' -skip '^TestRealContext' ./engines ./engines/llamacpp ./internal/lab/doctor ./embed/openai ./batch | tee "$tmp/json" | "$tmp/testreport" -forbid-skip "$forbid"; }
 # Compressed contexts are computed in the tests' own process: that takes minutes under the race detector, or without vector instructions.
 contexts() {
 	CGO_ENABLED=0 go test -json $short -count=1 -timeout 30m -p 1 -run '^TestRealContext' ./engines/llamacpp | tee "$tmp/json-contexts" | "$tmp/testreport" -forbid-skip "$forbid"

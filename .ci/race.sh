@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The race detector over the packages where goroutines meet: those that start some, listen or are asked over a network, in code or in tests.
-# The step "clone" runs all tests without it, and "long" all with it: what only measures, and what starts whole programs, is left to that.
+# The race detector over the packages where goroutines meet: those whose code starts some, or guards what several may use. The step "clone" runs all
+# tests without it, and "long" all with it: what only measures, and what starts whole programs or a browser, is left to that.
 # Then every index of contextpilot beside a slow one that is obviously right.
 # RAGPILOT_LONG=1 takes all packages and no -short.
 set -euo pipefail
@@ -14,6 +14,8 @@ if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
 
 # Real models compute without goroutines of ours but in internal/nn: they would take minutes here.
 export RAGPILOT_MODELS=$tmp/models
+# Each of many programs would wait for a second before it ends.
+export GORACE=atexit_sleep_ms=100
 beside=$(.ci/beside.sh)
 eval "$beside"
 if ! command -v "$(go env CC)" >/dev/null; then
@@ -21,8 +23,8 @@ if ! command -v "$(go env CC)" >/dev/null; then
 	exit 77
 fi
 
-mapfile -t packages < <(git grep -lE '^\s*go |\.Go\(|httptest\.New|net\.Listen|t\.Parallel\(' -- '*.go' ':!adapters' ':!.ci' ':!examples' ':!internal/lab' ':!internal/testkit' |
-	xargs -n1 dirname | sort -u | sed 's|^|./|')
+mapfile -t packages < <(git grep -lE '^\s*go |\.Go\(|\bsync\.|\batomic\.|net\.Listen' -- '*.go' ':!*_test.go' ':!adapters' ':!.ci' ':!cmd' ':!examples' \
+	':!internal/lab' ':!internal/sidecar/dashboard' ':!internal/testkit' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 if [[ ${RAGPILOT_LONG:-} == 1 ]]; then packages=(./...); fi
 if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
 	mapfile -t packages < <(comm -12 <(printf '%s\n' "${packages[@]}" | sort) <(tr ' ' '\n' <<<"$RAGPILOT_PACKAGES" | sort))
@@ -32,10 +34,10 @@ if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
 	fi
 fi
 # SQLite is C in Go: the race detector finds nothing of ours within it, and makes it seven times slower. The step "lint" has vet.
-CGO_ENABLED=1 go test -json -vet=off -timeout 40m $short -race '-gcflags=modernc.org/...=-race=0' "${packages[@]}" 2>"$tmp/stderr" |
+CGO_ENABLED=1 go test -json -timeout 40m $short -race '-gcflags=modernc.org/...=-race=0 -dwarf=false' "${packages[@]}" 2>"$tmp/stderr" |
 	"$tmp/testreport" -forbid-skip "$RAGPILOT_FORBID_SKIP" || { cat "$tmp/stderr" && exit 1; }
 if [[ -z ${RAGPILOT_CHANGED:-} || " ${packages[*]} " == *" ./contextpilot "* ]]; then
 	# Without the longest conversations and questions: they take the slow index ten minutes each, as it grows with the square.
-	go test -json -vet=off -timeout 40m $short -tags invariants -skip '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' \
+	go test -json -timeout 40m $short -tags invariants -skip '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' \
 		./contextpilot/internal/tree ./contextpilot 2>"$tmp/stderr" | "$tmp/testreport" || { cat "$tmp/stderr" && exit 1; }
 fi

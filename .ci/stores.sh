@@ -59,23 +59,23 @@ eval "$(.ci/stores/servers.sh env)"
 
 # Where a store is absent, its tests skip, and the tests of the others run.
 if [[ -z $absent ]]; then export RAGPILOT_REQUIRE_STORES=1; else unset RAGPILOT_REQUIRE_STORES; fi
-race=(-race '-gcflags=modernc.org/...=-race=0') # as in the step "race"
-export CGO_ENABLED=1
-if ! command -v "$(go env CC)" >/dev/null; then race=() CGO_ENABLED=0; fi
+# What fills a store for each call of each operation, kills servers, or looks for races, is left to the step "long".
+short=-short race=()
+export CGO_ENABLED=0
+if [[ ${RAGPILOT_LONG:-} == 1 ]]; then
+	short=-short=false
+	if command -v "$(go env CC)" >/dev/null; then race=(-race '-gcflags=modernc.org/...=-race=0 -dwarf=false') CGO_ENABLED=1; fi # as in the step "race"
+fi
 go build -C .ci/tools -o "$RAGPILOT_STORES_RUN/testreport" ./testreport
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
 forbid=""
 if [[ -z $absent ]]; then forbid="make stores"; fi
 # The step "clone" runs what needs no server: cases with SQLite, and in packages where each test asks for its store itself the other tests.
-test_packages() { go test -tags stores -json -vet=off -count=1 -timeout 40m -p 2 -skip '/sqlite$' "$@"; }
+test_packages() { go test -tags stores -json -count=1 -timeout 40m -p 3 -skip '/sqlite$' "$@"; }
 names='/^func / { name = $2; sub(/\(.*/, "", name) } /storetest\.[A-Z][A-Za-z]*\(/ && name !~ /^Benchmark/ { print name }'
-short=-short # what fills a store for each call of each operation, and kills servers, is left to the step "long"
-if [[ ${RAGPILOT_LONG:-} == 1 ]]; then short=-short=false; fi
 whole=() single=() plain=()
 for package in "${packages[@]}"; do
-	# What only measures learns nothing from the race detector. Elasticsearch's own clients are 864 packages, which are compiled for the linter
-	# without it; the step "long" has them with it.
-	if [[ $package == ./internal/lab/* || $package == ./retriever/elastic && ${RAGPILOT_LONG:-} != 1 ]]; then
+	if [[ $package == ./internal/lab/* ]]; then # what only measures learns nothing from the race detector
 		plain+=("$package")
 	elif awk "$names" "$package"/*_test.go | grep -qv '^Test'; then whole+=("$package"); else single+=("$package"); fi
 done
