@@ -136,9 +136,9 @@ func TestLinear(t *testing.T) {
 	for _, piece := range []string{
 		"<memory>\n", "</memory\n", "Memories:\n", "## Memories\n", "# Memories\n", "Today is Friday. ", "Today is Friday\n", "[1\n", "{ ", "04:14 ",
 	} {
-		n := 1 << 16
+		n := 1 << 18
 		if strings.HasPrefix(piece, "<") { // looking for an end is fast
-			n = 1 << 19
+			n = 1 << 21
 		}
 		for _, front := range []string{"", "[1] \n", "<memories>\n"} {
 			taken(t, stabilise.Config{Rules: stabilise.Rules{Volatile: true, Memories: true}}, front+strings.Repeat(piece, n))

@@ -178,7 +178,7 @@ func TestReferencesAreNotRead(t *testing.T) {
 func TestLongTextsAreQuick(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for _, piece := range []string{"\n", "x\n", "1|", "|", " ", "\\", `\n`, "{", `{"content":"`, "[[", "é\n", "  12|\n"} {
-		long := strings.Repeat(piece, 100_000)
+		long := strings.Repeat(piece, 500_000)
 		for _, text := range []string{long, `{"content":"` + long + `"}`, quoted(t, map[string]string{"content": long})} {
 			repeat.Replace([]repeat.Text{tool(1, text), tool(2, text), tool(3, text)}, 1)
 		}
