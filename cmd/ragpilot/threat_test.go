@@ -114,9 +114,11 @@ func newSeenEngine(t *testing.T) *seenEngine {
 	e := &seenEngine{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		e.mu.Lock()
-		e.requests = append(e.requests, r)
-		e.mu.Unlock()
+		if r.RequestURI != "/props" { // the server's own question when it starts, at any time; no client's path leads there
+			e.mu.Lock()
+			e.requests = append(e.requests, r)
+			e.mu.Unlock()
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Access-Control-Allow-Origin", "*") // as vLLM does
 		_, _ = io.WriteString(w, `{"id":"1","choices":[{"message":{"role":"assistant","content":"ok"}}]}`)

@@ -198,36 +198,42 @@ func TestLoadedAgain(t *testing.T) {
 	})
 }
 
-// loadedFrom returns how many tokens of a prompt are loaded from a disk that is read like this.
-func loadedFrom(t *testing.T, read func(n int) error) int {
+// loadedFrom returns how many tokens of a prompt are loaded from a disk that is read like this, where a token takes so long to compute. It runs in
+// a bubble of synctest.
+func loadedFrom(t *testing.T, pace time.Duration, read func(n int) error) int {
 	t.Helper()
 	files, config := stored(t, runner.Config{Pages: 60, Running: 3, Step: 32}, 1, 2)
 	files.read = read
 	r := newRunner(t, config)
-	answer(t, r, prompt(3, 100), "") // how long computing takes
+	r.SetPace(pace)
 	answer(t, r, prompt(1, 400), "")
+	r.SetPace(pace)
 	_, cached := answer(t, r, prompt(2, 400), "")
 	return cached
 }
 
 // Loading goes on when one page took long.
 func TestOneSlowPage(t *testing.T) {
-	cached := loadedFrom(t, func(n int) error {
-		if n == 1 {
-			time.Sleep(50 * time.Millisecond) // as long as many take to compute
+	synctest.Test(t, func(t *testing.T) {
+		cached := loadedFrom(t, time.Millisecond, func(n int) error {
+			if n == 1 {
+				time.Sleep(50 * time.Millisecond) // as long as three take to compute
+			}
+			return nil
+		})
+		if cached != 384 {
+			t.Errorf("%d tokens were loaded, want 384", cached)
 		}
-		return nil
 	})
-	if cached != 384 {
-		t.Errorf("%d tokens were loaded, want 384", cached)
-	}
 }
 
 // Loading is given up for a while when computing is faster.
 func TestSlowDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where computing takes no time
-		if cached := loadedFrom(t, func(int) error { time.Sleep(50 * time.Millisecond); return nil }); cached != 0 {
-			t.Errorf("%d tokens were loaded", cached)
+	synctest.Test(t, func(t *testing.T) {
+		for _, pace := range []time.Duration{0, time.Millisecond} { // 0: it is not known yet
+			if cached := loadedFrom(t, pace, func(int) error { time.Sleep(50 * time.Millisecond); return nil }); cached != 0 {
+				t.Errorf("%d tokens were loaded where one is computed in %s", cached, pace)
+			}
 		}
 	})
 }
