@@ -62,15 +62,13 @@ func (q *Queue) byID(ctx context.Context, job int64) (Job, error) {
 	return q.Job(ctx, strconv.FormatInt(job, 10))
 }
 
-// Pause lets no new request of a running job start. Those in flight end and are stored.
+// Pause lets no new request of a running job start. Those in flight end and are stored. It leaves River's queue as it is: the state stops
+// workers, and one that pauses a job while another process resumes it would leave a queue that gives out nothing.
 func (q *Queue) Pause(ctx context.Context, job int64, reason string) error {
-	if err := q.move(ctx, job, Paused, reason, Running, Paused); err != nil {
-		return err
-	}
-	return ignoreNotFound(q.client.QueuePause(ctx, queueName(job), nil)) // for River's UI: the state alone stops workers
+	return q.move(ctx, job, Paused, reason, Running, Paused)
 }
 
-// Resume lets a paused job go on, in the order of its subtrees.
+// Resume lets a paused job go on, in the order of its subtrees, also where its queue was paused in River's UI.
 func (q *Queue) Resume(ctx context.Context, job int64) error {
 	if err := ignoreNotFound(q.client.QueueResume(ctx, queueName(job), nil)); err != nil {
 		return err
@@ -216,25 +214,29 @@ func (q *Queue) finish(ctx context.Context, job int64) error {
 	return err
 }
 
-// Wait returns the job once it has ended. While the database cannot be reached it goes on waiting, as workers do.
+// Wait returns the job once it has ended; with an error, as it was read last. While the database cannot be reached it goes on waiting, as
+// workers do.
 func (q *Queue) Wait(ctx context.Context, job int64) (Job, error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	away := false
+	var last Job
 	for {
 		found, err := q.byID(ctx, job)
 		switch {
 		case err == nil && found.State.Ended():
 			return found, nil
-		case err != nil && (errors.Is(err, ErrNotFound) || hopeless(err) || q.closed.Load()):
-			return found, err
-		case err != nil && !away && ctx.Err() == nil:
+		case err == nil:
+			last = found
+		case errors.Is(err, ErrNotFound) || hopeless(err) || q.closed.Load():
+			return last, err
+		case !away && ctx.Err() == nil:
 			q.log.WarnContext(ctx, "the state of a batch job cannot be read yet", "error", err)
 		}
 		away = err != nil
 		select {
 		case <-ctx.Done():
-			return found, context.Cause(ctx)
+			return last, context.Cause(ctx)
 		case <-tick.C:
 		}
 	}

@@ -53,7 +53,6 @@ type riverClient interface {
 	Stop(ctx context.Context) error
 	StopAndCancel(ctx context.Context) error
 	Queues() *river.QueueBundle
-	QueuePause(ctx context.Context, name string, opts *river.QueuePauseOpts) error
 	QueueResume(ctx context.Context, name string, opts *river.QueuePauseOpts) error
 	InsertManyFast(ctx context.Context, params []river.InsertManyParams) (int, error)
 	JobDeleteMany(ctx context.Context, params *river.JobDeleteManyParams) (*river.JobDeleteManyResult, error)

@@ -34,6 +34,45 @@ func TestStates(t *testing.T) {
 	})
 }
 
+// A worker may pause a job that it cannot store answers of, while somebody resumes it: what counts as running gives out its subtrees.
+func TestPauseBesideResume(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn string) {
+		q, e := open(t, dsn), newEngine()
+		job := create(t, q, "beside", requests(1, 10))
+		stop := work(t, q, queue.WorkerOptions{Do: func(context.Context, queue.Subtree) error { return queue.ErrAway }})
+		eventually(t, "River's queue", func() bool {
+			names, err := queue.QueryText(t.Context(), q, "SELECT name FROM river_queue WHERE name = 'batch-1'")
+			return err == nil && len(names) == 1
+		})
+		stop()
+		for round := range 100 {
+			paused := make(chan error, 1)
+			go func() { paused <- q.Pause(t.Context(), job.ID, "") }()
+			resumed := q.Resume(t.Context(), job.ID)
+			if err := errors.Join(resumed, <-paused); err != nil {
+				t.Fatal(err)
+			}
+			found, err := q.Job(t.Context(), "beside")
+			if err != nil {
+				t.Fatal(err)
+			}
+			closed, err := queue.QueryText(t.Context(), q, "SELECT name FROM river_queue WHERE name = 'batch-1' AND paused_at IS NOT NULL")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.State == queue.Running && len(closed) > 0 {
+				t.Fatalf("round %d: the job is running, and its queue is paused", round)
+			}
+		}
+		if err := q.Resume(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		work(t, q, queue.WorkerOptions{Do: e.do})
+		wait(t, q, job)
+		complete(t, q, job, 10)
+	})
+}
+
 type model struct {
 	t       *testing.T
 	rt      *rapid.T
