@@ -7,6 +7,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // window is that of the router, in requests.
@@ -51,6 +52,7 @@ func adversaries() map[string]func(i int, r *rand.Rand) []contextpilot.Block {
 // TestBalance: of any window of requests in a row, no replica computes more than MaxShare times the mean and one request, since
 // these are indivisible.
 func TestBalance(t *testing.T) {
+	testkit.NotUnderRace(t)
 	for name, blocks := range adversaries() {
 		for _, n := range []int{2, 4, 8} {
 			t.Run(fmt.Sprintf("%s, %d replicas", name, n), func(t *testing.T) {

@@ -43,6 +43,7 @@ func openFiles(t *testing.T) int {
 }
 
 func TestLargeTablesArePlannedInParts(t *testing.T) {
+	testkit.NotUnderRace(t)
 	s := synthetic(1)
 	before := openFiles(t)
 	for _, mode := range modes {
