@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The race detector over the packages where goroutines meet: those whose code starts some, or guards what several may use. The step "clone" runs all
-# tests without it, and "long" all with it: what only measures, and what starts whole programs or a browser, is left to that.
+# The race detector over the packages where goroutines meet: those whose code starts some, or guards what several may use, if they or their tests
+# start any. The step "clone" runs all tests without it, and "long" all with it: what only measures, and what starts whole programs or a browser,
+# is left to that.
 # Then every index of contextpilot beside a slow one that is obviously right.
 # RAGPILOT_LONG=1 takes all packages and no -short.
 set -euo pipefail
@@ -24,7 +25,10 @@ if ! command -v "$(go env CC)" >/dev/null; then
 fi
 
 mapfile -t packages < <(git grep -lE '^\s*go |\.Go\(|\bsync\.|\batomic\.|net\.Listen' -- '*.go' ':!*_test.go' ':!adapters' ':!.ci' ':!cmd' ':!examples' \
-	':!internal/lab' ':!internal/sidecar/dashboard' ':!internal/testkit' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+	':!internal/lab' ':!internal/sidecar/dashboard' ':!internal/testkit' | xargs -n1 dirname | sort -u |
+	while read -r dir; do
+		if compgen -G "$dir/*_test.go" >/dev/null && grep -qE '^\s*go |\.Go\(|net\.Listen|httptest\.New|t\.Parallel' "$dir"/*.go; then echo "./$dir"; fi
+	done)
 if [[ ${RAGPILOT_LONG:-} == 1 ]]; then packages=(./...); fi
 if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
 	mapfile -t packages < <(comm -12 <(printf '%s\n' "${packages[@]}" | sort) <(tr ' ' '\n' <<<"$RAGPILOT_PACKAGES" | sort))
