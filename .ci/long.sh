@@ -59,7 +59,9 @@ gpu() { .ci/gpu.sh; }
 
 judge() { .ci/judge.sh; }
 
-fuzz() { FUZZ_TOTAL=100000 .ci/fuzz.sh; }
+fuzz() { .ci/fuzz.sh; }
+
+clients() { .ci/clients.sh; }
 
 platforms() {
 	local platform
@@ -84,7 +86,7 @@ lint() {
 
 release() { .ci/reproducible.sh; }
 
-parts=(faults streams soak invariants platforms lint release stores llamacpp adapters gpu judge race everything fuzz)
+parts=(faults streams soak invariants platforms lint release stores llamacpp adapters clients gpu judge race everything fuzz)
 if (($# > 0)); then parts=("$@"); fi
 key=$(git rev-parse HEAD)
 if [[ -n $(git status --porcelain) ]]; then key=""; fi

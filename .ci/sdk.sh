@@ -64,7 +64,7 @@ prepare_python() {
 
 go_half() {
 	local start=$SECONDS code=0
-	if ! go test -C .ci/sdk -c -ldflags '-s -w' -o "$tmp/golang.test" ./golang >"$tmp/log" 2>&1; then
+	if ! GOGC=400 go test -C .ci/sdk -c -ldflags '-s -w' -o "$tmp/golang.test" ./golang >"$tmp/log" 2>&1; then
 		report "$tmp/log" "Go SDKs"
 		return
 	fi

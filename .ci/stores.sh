@@ -59,7 +59,7 @@ eval "$(.ci/stores/servers.sh env)"
 
 # Where a store is absent, its tests skip, and the tests of the others run.
 if [[ -z $absent ]]; then export RAGPILOT_REQUIRE_STORES=1; else unset RAGPILOT_REQUIRE_STORES; fi
-# What fills a store for each call of each operation, kills servers, or looks for races, is left to the step "long".
+# What fills a store for each call of each operation, measures recall, kills servers, or looks for races, is left to the step "long".
 short=-short race=()
 export CGO_ENABLED=0
 if [[ ${RAGPILOT_LONG:-} == 1 ]]; then
@@ -79,10 +79,11 @@ for package in "${packages[@]}"; do
 		plain+=("$package")
 	elif awk "$names" "$package"/*_test.go | grep -qv '^Test'; then whole+=("$package"); else single+=("$package"); fi
 done
+GOGC=400 go list -export -deps -test -tags stores "${race[@]}" "${packages[@]}" >/dev/null # compiles, as in the step "race"
 {
 	code=0
 	if ((${#whole[@]} > 0)); then test_packages $short "${race[@]}" "${whole[@]}" || code=1; fi
-	if ((${#plain[@]} > 0)); then CGO_ENABLED=0 test_packages "${plain[@]}" || code=1; fi
+	if ((${#plain[@]} > 0)); then CGO_ENABLED=0 test_packages $short "${plain[@]}" || code=1; fi
 	if ((${#single[@]} > 0)); then
 		tests=$(for package in "${single[@]}"; do awk "$names" "$package"/*_test.go; done | sort -u | paste -sd'|')
 		test_packages $short "${race[@]}" -run "^($tests)\$" "${single[@]}" || code=1

@@ -13,7 +13,7 @@ else
 	part=$(mktemp -d "$dir/part.XXXXXX") # renamed when complete: two runs at once do not meet
 	trap 'rm -rf "$part"' EXIT
 	start=$SECONDS
-	CGO_ENABLED=0 go build -o "$part/" tool >&2
+	CGO_ENABLED=0 GOGC=400 go build -o "$part/" tool >&2
 	mv -f "$part"/* "$dir/"
 	echo "tools: cold, built in $((SECONDS - start)) s" >&2
 fi

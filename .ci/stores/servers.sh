@@ -184,7 +184,7 @@ start_elasticsearch() {
 		}
 	fi
 	# A node takes writes of a tenth of its heap at a time, and counts a document of 10 MiB five times.
-	launch elasticsearch "$java/bin/java" -Xms256m -Xmx"${ELASTICSEARCH_HEAP:-768m}" -XX:+UseSerialGC \
+	launch elasticsearch "$java/bin/java" -Xms256m -Xmx"${ELASTICSEARCH_HEAP:-768m}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
 		--add-modules jdk.incubator.vector --enable-native-access=ALL-UNNAMED -Des.nativelibs.path="$home/native" \
 		-cp "$home/classes:$home/lib/*" EsNode "$home" "$run/elasticsearch.data" "${port[elasticsearch]}"
 	await elasticsearch 120 healthy

@@ -365,7 +365,12 @@ func (n noRestore) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestRealContextLost(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for name, files := range map[string]bool{"without slot files": false, "with slot files": true} {
-		t.Run(name, func(t *testing.T) { lost(t, files) })
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !files {
+				t.Skip("computes for half a minute")
+			}
+			lost(t, files)
+		})
 	}
 }
 

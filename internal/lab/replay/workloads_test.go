@@ -192,6 +192,9 @@ func TestBestOnOpenTraces(t *testing.T) {
 	testkit.NotUnderRace(t)
 	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "multihop-2wiki" {
+				t.Skip("takes as long as the rest of the package: make test-long has it")
+			}
 			t.Parallel()
 			trc, blocks := openTrace(t, name)
 			compare(t, trc, blocks, nil)
