@@ -27,7 +27,7 @@ func routePoints(t *testing.T, out string) []load.RoutePoint {
 func TestBenchRoute(t *testing.T) {
 	testkit.NotUnderRace(t)
 	args := []string{
-		"bench", "route", "--workload", "topics", "--contexts", "250", "--replicas", "2,3", "--arrivals", "poisson:1,4",
+		"bench", "route", "--workload", "topics", "--contexts", "120", "--replicas", "2,3", "--arrivals", "poisson:1,4",
 		"--seeds", "2",
 	}
 	out, err := run(t, append(args, "--json")...)
@@ -40,7 +40,7 @@ func TestBenchRoute(t *testing.T) {
 	}
 	var got []string
 	for _, p := range points {
-		if p.Seeds != 2 || p.Requests != 250 || !p.Simulated || !p.HitKnown || p.Against != "joint" || p.Prefill.Mean <= 0 ||
+		if p.Seeds != 2 || p.Requests != 120 || !p.Simulated || !p.HitKnown || p.Against != "joint" || p.Prefill.Mean <= 0 ||
 			p.TTFT95.Mean <= 0 || p.Imbalance.Mean < 1 || !strings.Contains(p.Engine, "h100") {
 			t.Errorf("%+v", p)
 		}
@@ -59,7 +59,7 @@ func TestBenchRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"of prefix-only", "virtual time", "caches of", "250 requests", "±", "poisson:12", "share"} {
+	for _, want := range []string{"of prefix-only", "virtual time", "caches of", "120 requests", "±", "poisson:12", "share"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

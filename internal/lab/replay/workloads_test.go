@@ -190,11 +190,11 @@ func openTrace(t *testing.T, name string) ([]trace.Request, *trace.Blocks) {
 // The same on the open traces.
 func TestBestOnOpenTraces(t *testing.T) {
 	testkit.NotUnderRace(t)
+	if testing.Short() {
+		t.Skip("takes as long as the rest of the package: make test-long has it")
+	}
 	for _, name := range testkit.Traces() {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name != "multihop-2wiki" {
-				t.Skip("takes as long as the rest of the package: make test-long has it")
-			}
 			t.Parallel()
 			trc, blocks := openTrace(t, name)
 			compare(t, trc, blocks, nil)
