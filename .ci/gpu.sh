@@ -71,7 +71,7 @@ lint() {
 	"$bin/golangci-lint" run --build-tags $tags "${fast[@]}" ./internal/nn/gpu/... ./engines/local/... ./cmd/ragpilot
 }
 
-# tests runs them, twice at once where twice: the emulated driver uses one core.
+# tests runs them, with RAGPILOT_LONG=1 in two ways at the same time: the emulated driver uses one core.
 tests() {
 	local code=0 lazy orders=(lazy)
 	LD_LIBRARY_PATH=$emulator go test -tags $tags -run '^$' ./internal/nn/gpu/... >/dev/null 2>&1 || true # compiles them once

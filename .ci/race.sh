@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The race detector over the packages where goroutines meet: those whose code starts some, or guards what several may use, if they or their tests
-# start any. The step "clone" runs all tests without it, and "long" all with it: what only measures, and what starts whole programs or a browser,
+# The race detector over the packages where goroutines meet: those whose code starts some, or guards what several may use, if they, their tests
+# or a conformance test start any. The step "clone" runs all tests without it, and "long" all with it: what only measures, and what starts whole programs or a browser,
 # is left to that.
 # Then every index of contextpilot beside a slow one that is obviously right.
 # RAGPILOT_LONG=1 takes all packages and no -short.
@@ -27,7 +27,7 @@ fi
 mapfile -t packages < <(git grep -lE '^\s*go |\.Go\(|\bsync\.|\batomic\.|net\.Listen' -- '*.go' ':!*_test.go' ':!adapters' ':!.ci' ':!cmd' ':!examples' \
 	':!internal/lab' ':!internal/sidecar/dashboard' ':!internal/testkit' | xargs -n1 dirname | sort -u |
 	while read -r dir; do
-		if compgen -G "$dir/*_test.go" >/dev/null && grep -qE '^\s*go |\.Go\(|net\.Listen|httptest\.New|t\.Parallel' "$dir"/*.go; then echo "./$dir"; fi
+		if compgen -G "$dir/*_test.go" >/dev/null && grep -qE '^\s*go |\.Go\(|net\.Listen|httptest\.New|t\.Parallel|[a-z]test\.Run' "$dir"/*.go; then echo "./$dir"; fi
 	done)
 if [[ ${RAGPILOT_LONG:-} == 1 ]]; then packages=(./...); fi
 if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
@@ -37,8 +37,8 @@ if [[ -n ${RAGPILOT_CHANGED:-} ]]; then
 		exit 0
 	fi
 fi
-# SQLite is C in Go: the race detector finds nothing of ours within it, and makes it seven times slower. Of other code it has to know the atomic
-# operations, or it sees races where there are none. The step "lint" has vet.
+# SQLite is C in Go: the race detector finds nothing of ours within it, and makes it seven times slower. Other modules are compiled
+# with it: where it does not see their atomic operations, it reports races that are none. The step "lint" has vet.
 flags=(-race '-gcflags=modernc.org/...=-race=0 -dwarf=false')
 export CGO_ENABLED=1
 GOGC=400 go list -export -deps -test "${flags[@]}" "${packages[@]}" >/dev/null # compiles: the compiler collects less garbage

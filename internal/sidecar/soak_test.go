@@ -28,7 +28,10 @@ import (
 func TestSoak(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("RAGPILOT_SOAK"))
 	if n == 0 {
-		n = 500 // shows that the test works; nothing is concluded from it
+		n = 4000 // shows that the test works; nothing is concluded from it
+		if testing.Short() {
+			n = 500
+		}
 	}
 	const windows = 50
 	s := newSoak(t)

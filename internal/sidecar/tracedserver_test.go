@@ -83,7 +83,7 @@ type tracedServer struct {
 func serveTraced(t *testing.T, change func(*settings.Config)) *tracedServer {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
-	// Of a client of Redis in an earlier test: it tries a server that was away, and sees a second after Close that it should not.
+	// go-redis, in an earlier test, dials a server that was away once a second, in a goroutine that ends up to a second after Close.
 	closing := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	t.Cleanup(func() { goleak.VerifyNone(t, leaks, closing) }) // the last one, when all has been closed
 	s := &tracedServer{

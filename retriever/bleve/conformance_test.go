@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
 	"github.com/ragpilot/ragpilot/retriever/retrievertest"
 )
@@ -16,9 +15,6 @@ func TestConformance(t *testing.T) {
 		"folder": func(t testing.TB) string { return t.TempDir() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "memory" {
-				testkit.NotUnderRace(t) // it takes as long as the folder, by the same code of ours
-			}
 			retrievertest.Run(t, retrievertest.Subject{
 				New: func(t testing.TB) retrievertest.Store {
 					s, err := bleve.OpenStore(bleve.StoreOptions{IndexDir: dir(t)})

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// It tries servers that were away, and sees a second after Close that it should not.
+	// go-redis dials a server that was away once a second, in a goroutine that ends up to a second after Close.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
