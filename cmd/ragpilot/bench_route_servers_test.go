@@ -17,6 +17,7 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/lab/upstream"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // onReplicas runs bench route on servers of the simulated engine.
@@ -126,9 +127,7 @@ func TestEvictions(t *testing.T) {
 
 // Losses of small caches are heard of: both arms know them, and nothing fails.
 func TestRouteHearsEvictions(t *testing.T) {
-	free := httptest.NewServer(nil) // its address is free in a moment
-	address := strings.TrimPrefix(free.URL, "http://")
-	free.Close()
+	address := testkit.FreeAddress(t)
 	var urls []string
 	var posters []*upstream.Poster
 	var running sync.WaitGroup

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 func TestDemo(t *testing.T) {
@@ -83,8 +85,7 @@ func TestDemoRealEngineWithoutCachedTokens(t *testing.T) {
 }
 
 func TestDemoErrors(t *testing.T) {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	gone := "http://" + testkit.FreeAddress(t)
 	dying := serve(t, 30)
 	script := write(t, "script.jsonl", `{"user":"a","turn":1,"question":"x"}`+"\n"+`{"user":"a","turn":1,"question":"y"}`)
 	tests := []struct {
@@ -98,7 +99,7 @@ func TestDemoErrors(t *testing.T) {
 		{"capacity", []string{"--capacity", "much"}, []string{"--capacity", "much"}},
 		{"capacity of an engine", []string{"--engine", "http://127.0.0.1:1", "--capacity", "5"}, []string{"--capacity"}},
 		{"engine is no URL", []string{"--engine", "localhost"}, []string{"--engine", "localhost"}},
-		{"engine unreachable", []string{"--engine", gone.URL, "--model", "m"}, []string{gone.URL, "unreachable"}},
+		{"engine unreachable", []string{"--engine", gone, "--model", "m"}, []string{gone, "unreachable"}},
 		{"engine dies", []string{"--engine", dying.URL, "--model", "m"}, []string{dying.URL, "interrupted", "with ragpilot: request ben-2"}},
 		{"no folder", []string{"--docs", filepath.Join(t.TempDir(), "none")}, []string{"--docs", "none"}},
 		{"empty folder", []string{"--docs", t.TempDir()}, []string{"--docs", "no blocks"}},

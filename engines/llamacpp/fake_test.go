@@ -18,6 +18,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/llamacpp"
 	"github.com/ragpilot/ragpilot/engines/openai"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // fake is a stand-in for llama-server: its slots and its endpoints, without a model. Words are tokens, and an answer is the
@@ -105,7 +106,7 @@ func startFake(t testing.TB, traits traits) *fake {
 		})
 	}
 	f.handler = mux
-	f.address = "127.0.0.1:0"
+	f.address = testkit.FreeAddress(t)
 	f.start()
 	f.URL = "http://" + f.address
 	t.Cleanup(f.stop)
@@ -119,7 +120,6 @@ func (f *fake) start() {
 	if err != nil {
 		panic(err)
 	}
-	f.address = listener.Addr().String()
 	f.listener = &breaking{Listener: listener}
 	// A request that the process before had accepted dies with it.
 	process := context.WithValue(context.Background(), fakeProcess{}, f.process)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/settings"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // A real receiver gets all spans of the last request before the server has stopped.
@@ -94,10 +95,9 @@ func counterOf(t *testing.T, reg *prometheus.Registry, result string) float64 {
 
 // A collector that is not there costs spans and nothing else.
 func TestCollectorIsDown(t *testing.T) {
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
+	nobody := "http://" + testkit.FreeAddress(t)
 	s := serveTraced(t, func(c *settings.Config) {
-		c.Trace.Endpoint, c.Trace.Headers = nobody.URL, "api-key=collectors-key"
+		c.Trace.Endpoint, c.Trace.Headers = nobody, "api-key=collectors-key"
 	})
 	for i := range 3 {
 		if code := s.post(t, "/v1/chat/completions", asking(fmt.Sprint("question ", i), i)); code != http.StatusOK {

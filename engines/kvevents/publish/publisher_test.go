@@ -253,15 +253,16 @@ func follow(t testing.TB, p *publish.Publisher) (*tape, *kvevents.Subscriber) {
 // A subscriber gets all batches, once and in order: those from before it came, a burst from several goroutines, and those of a
 // publisher that has taken the place of the first and numbers from the beginning.
 func TestSubscriber(t *testing.T) {
-	p := listen(t, nil)
+	at := publish.Config{Endpoint: "tcp://" + testkit.FreeAddress(t), Replay: "tcp://" + testkit.FreeAddress(t)}
+	same := func(c *publish.Config) { c.Endpoint, c.Replay = at.Endpoint, at.Replay }
+	p := listen(t, same)
 	send(t, p, 0, 500)
 	s, sub := follow(t, p)
 	await(t, "the history", func() bool { return s.has(500) })
 	send(t, p, 500, 9000)
 	await(t, "a burst", func() bool { return s.has(9000) })
-	at := p.Config()
 	_ = p.Close()
-	again := listen(t, func(c *publish.Config) { c.Endpoint, c.Replay = at.Endpoint, at.Replay })
+	again := listen(t, same)
 	send(t, again, 0, 3)
 	await(t, "the new publisher's batches", func() bool { return s.has(3) })
 	if st := sub.Status()[0]; st.Holes > 0 {

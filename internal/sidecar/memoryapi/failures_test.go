@@ -14,6 +14,7 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/openai"
 	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/postgres"
@@ -136,8 +137,7 @@ func TestEmbedderFails(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	defer server.Close()
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	gone := "http://" + testkit.FreeAddress(t)
 	for _, c := range []struct {
 		name, url, answer string
 		status, want      int
@@ -148,7 +148,7 @@ func TestEmbedderFails(t *testing.T) {
 		{"no model", server.URL, `{"error":{"code":"model_not_found"}}`, 404, 502, "", "server has no such model: status 404"},
 		{"no vectors", server.URL, `{"data":[]}`, 200, 502, "", "it gave no usable vectors"},
 		{"no JSON", server.URL, "hello", 200, 502, "", "answer of the server makes no sense"},
-		{"gone", gone.URL, "", 0, 503, "1", "server is unavailable"},
+		{"gone", gone, "", 0, 503, "1", "server is unavailable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, answer = c.status, c.answer

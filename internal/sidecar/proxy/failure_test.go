@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/proxy"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // listen accepts connections and does something to each.
@@ -50,8 +51,7 @@ func listen(t *testing.T, do func(net.Conn)) string {
 
 // Clients get the kind of failure, and no address; the log has all of it and the request's ID.
 func TestFailures(t *testing.T) {
-	refused := httptest.NewServer(nil)
-	refused.Close()
+	refused := "http://" + testkit.FreeAddress(t)
 	takesRequest := func(then func(net.Conn)) func(net.Conn) {
 		return func(conn net.Conn) {
 			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
@@ -65,7 +65,7 @@ func TestFailures(t *testing.T) {
 		code           int
 		kind           string
 	}{
-		{"refused", refused.URL, http.StatusBadGateway, "connection refused"},
+		{"refused", refused, http.StatusBadGateway, "connection refused"},
 		{"unknown host", "http://engine.secret-host.invalid", http.StatusBadGateway, "host not found"},
 		{"no TLS", strings.Replace(
 			listen(t, takesRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.0 400 Bad Request\r\n\r\n") })), "http", "https", 1,

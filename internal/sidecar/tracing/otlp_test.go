@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/tracing"
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // failing is an exporter, a named fake, that has an error each time.
@@ -82,9 +83,8 @@ func TestCollectorThatIsNone(t *testing.T) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	}))
 	defer refusing.Close()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	for url, want := range map[string]string{refusing.URL: "401", closed.URL: "connect"} {
+	closed := "http://" + testkit.FreeAddress(t)
+	for url, want := range map[string]string{refusing.URL: "401", closed: "connect"} {
 		r := open(t, func(o *tracing.Options) {
 			o.Exporter, o.Endpoint, o.Headers = nil, url, map[string]string{"Authorization": "Bearer hush"}
 		})

@@ -51,7 +51,7 @@ func serve(t *testing.T, upstream, settings string, flags ...string) *sidecar {
 		"--config",
 		s.settings,
 		"--listen",
-		"127.0.0.1:0",
+		testkit.FreeAddress(t), // at which another may be started when this one is gone
 		"--admin-addr",
 		"127.0.0.1:0",
 		"--pprof",

@@ -3,12 +3,13 @@ package wiretest
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
 // engine is a fake upstream: it answers what a test sets and keeps what it got.
@@ -25,12 +26,7 @@ func newEngine(t testing.TB, down bool) *engine {
 	t.Helper()
 	e := &engine{}
 	if down {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.url = "http://" + l.Addr().String()
-		l.Close()
+		e.url = "http://" + testkit.FreeAddress(t)
 		return e
 	}
 	e.url = Serve(t, e)
