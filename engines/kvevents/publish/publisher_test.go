@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -271,6 +272,32 @@ func TestSubscriber(t *testing.T) {
 	if st := again.Stats(); st.Dropped > 0 || st.Replays == 0 || st.Kept != 3 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// Close has left the ports when it returns, though peers go on to connect: another publisher can take its place at once.
+func TestCloseLeavesThePorts(t *testing.T) {
+	at := testkit.FreeAddress(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var dialing sync.WaitGroup
+	for range 4 {
+		dialing.Go(func() {
+			for ctx.Err() == nil {
+				if c, err := new(net.Dialer).DialContext(ctx, "tcp", at); err == nil {
+					_ = c.Close()
+				}
+			}
+		})
+	}
+	for range 300 {
+		p, err := publish.Listen(t.Context(), publish.Config{Endpoint: "tcp://" + at})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_ = p.Close()
+	}
+	stop()
+	dialing.Wait()
 }
 
 // What is kept is bounded in number and in bytes.

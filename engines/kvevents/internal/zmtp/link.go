@@ -123,9 +123,20 @@ func Listen(ctx context.Context, at Address) (net.Listener, error) {
 }
 
 // Serve gives the connections of a listener to handle, at most limit at a time, until ctx ends; others are closed at once. It closes
-// each after handle, or when ctx ends. owners has the goroutines of handle.
+// each after handle, or when ctx ends. owners has the goroutines of handle. The listener is closed when Serve returns.
 func Serve(ctx context.Context, l net.Listener, limit int, owners *sync.WaitGroup, handle func(net.Conn)) {
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = l.Close()
+		close(closed)
+	})
+	defer func() {
+		if stop() {
+			_ = l.Close()
+		} else {
+			<-closed
+		}
+	}()
 	places := make(chan struct{}, limit)
 	for ctx.Err() == nil {
 		c, err := l.Accept()
