@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 	}{
 		{table, "", nil, 0, "== 2/2 two", "third"},
 		{table, "", []string{"named"}, 0, "third", "warning"},
-		{strings.Replace(table, "20", "2391", 1), "", nil, 0, "warning: from empty caches the steps of .ci/steps take 2401 s, more than 40 minutes", "third"},
+		{strings.Replace(table, "20", "4792", 1), "", nil, 0, "warning: from empty caches the steps of .ci/steps take 2401 s, two at a time, more than 40 minutes", "third"},
 		{table, "", []string{"--all"}, 2, "unknown flag --all", "first"},
 		{table, "", []string{"--changed"}, 2, "--changed wants one commit", "first"},
 		{table, "", []string{"--changed", "nothing"}, 2, "--changed nothing: no such commit", "first"},
