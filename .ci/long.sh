@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What finds faults and takes hours: all tests with the race detector and without it, none of them shortened; processes that are killed and
-# flooded; streams that push each other out of a small cache; a soak of 100,000 requests; every fuzz target; the program for all platforms; a
+# flooded; streams that push each other out of a small cache; a soak of 500,000 requests; every fuzz target; the program for all platforms; a
 # release, twice. It is not part of ".ci/run" without arguments. Arguments name parts to run, in place of all.
 # A part that has passed on this commit with a clean work tree is not run again: RAGPILOT_LONG_DIR (in the cache folder) keeps which.
 set -euo pipefail
@@ -30,7 +30,7 @@ streams() {
 	RAGPILOT_FAULTS=1 CGO_ENABLED=1 run -race -run TestStreams ./engines/local
 }
 
-soak() { RAGPILOT_FAULTS=1 RAGPILOT_SOAK=100000 run -run Soak ./internal/sidecar; }
+soak() { RAGPILOT_FAULTS=1 RAGPILOT_SOAK=500000 run -run Soak ./internal/sidecar; }
 
 # The slow index beside long conversations and questions; the step "race" has the short ones.
 invariants() { run -tags invariants -run '^(TestManyTurns|TestManyBlocks|TestLongQuestions)$' ./contextpilot; }
