@@ -86,33 +86,39 @@ lint() {
 
 release() { .ci/reproducible.sh; }
 
-parts=(faults streams soak invariants platforms lint release stores llamacpp adapters clients gpu judge race everything fuzz)
+parts=(race invariants everything fuzz platforms stores soak llamacpp gpu clients faults lint judge release adapters streams)
 if (($# > 0)); then parts=("$@"); fi
-key=$(git rev-parse HEAD)
-if [[ -n $(git status --porcelain) ]]; then key=""; fi
-done_dir=${RAGPILOT_LONG_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/long}
-code=0
 for part in "${parts[@]}"; do
 	if [[ $(type -t "$part") != function ]]; then
 		echo "no such part: $part"
 		exit 2
 	fi
-	if [[ -n $key && -e $done_dir/$key-$part ]]; then
-		echo "$part: passed before, on this commit"
-		continue
-	fi
-	start=$SECONDS
-	echo "== $part"
-	result=0
-	("$part") & # not within "if", where bash goes on after a command that fails
-	wait "$!" || result=$?
-	case $result in
-	0)
-		echo "$part: passed after $((SECONDS - start)) s"
-		if [[ -n $key ]]; then mkdir -p "$done_dir" && touch "$done_dir/$key-$part"; fi
-		;;
-	77) echo "not run: $part (see above)" ;;
-	*) echo "$part: FAILED ($result) after $((SECONDS - start)) s" && code=1 ;;
-	esac
 done
-exit "$code"
+if ((${#parts[@]} > 1)); then # two at a time, as some compute on one core and some wait; what a part prints follows when it ends
+	printf '%s\n' "${parts[@]}" | xargs -P "${RAGPILOT_LANES:-2}" -I{} bash -c '
+		echo "== {}"
+		code=0
+		.ci/long.sh {} >"$1/{}" 2>&1 || code=$?
+		cat "$1/{}"
+		exit "$code"' _ "$tmp" || { echo "long: FAILED" && exit 1; }
+	exit
+fi
+part=${parts[0]} key=$(git rev-parse HEAD)
+if [[ -n $(git status --porcelain) ]]; then key=""; fi
+done_dir=${RAGPILOT_LONG_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ragpilot-ci/long}
+if [[ -n $key && -e $done_dir/$key-$part ]]; then
+	echo "$part: passed before, on this commit"
+	exit
+fi
+start=$SECONDS
+result=0
+("$part") & # not within "if", where bash goes on after a command that fails
+wait "$!" || result=$?
+case $result in
+0)
+	echo "$part: passed after $((SECONDS - start)) s"
+	if [[ -n $key ]]; then mkdir -p "$done_dir" && touch "$done_dir/$key-$part"; fi
+	;;
+77) echo "not run: $part (see above)" ;;
+*) echo "$part: FAILED ($result) after $((SECONDS - start)) s" && exit 1 ;;
+esac
