@@ -7,11 +7,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -154,16 +156,12 @@ func TestRunSurvivesAnEngineThatDies(t *testing.T) {
 		if err := engine.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for range 200 {
-			request := testkit.Request(t, http.MethodGet, "http://"+address+"/v1/models", http.NoBody)
-			if response, err := http.DefaultClient.Do(request); err == nil {
-				_ = response.Body.Close()
-				return engine
+		for end := time.Now().Add(time.Minute); metrics(t, address) == ""; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the engine does not start")
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
-		t.Fatal("the engine does not start")
-		return nil
+		return engine
 	}
 	engine := serve()
 	source, dir := written(t, "orders.csv", orders(700)), t.TempDir()
@@ -199,8 +197,9 @@ func TestRunSurvivesAnEngineThatDies(t *testing.T) {
 			_ = engine.Process.Kill()
 			_ = engine.Wait()
 			return
-		case <-time.After(time.Duration(200+rand.IntN(400)) * time.Millisecond):
-			if deaths < 3 {
+		case <-time.After(time.Duration(50+rand.IntN(400)) * time.Millisecond):
+			// One that dies before the first answer is an engine that is not there.
+			if deaths < 3 && answered.MatchString(metrics(t, address)) {
 				_ = engine.Process.Kill()
 				_ = engine.Wait()
 				deaths++
@@ -208,6 +207,20 @@ func TestRunSurvivesAnEngineThatDies(t *testing.T) {
 			}
 		}
 	}
+}
+
+var answered = regexp.MustCompile(`(?m)^vllm:request_success_total\{.*\} [1-9]`)
+
+// metrics returns what an engine says of itself; nothing if it is not there.
+func metrics(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.DefaultClient.Do(testkit.Request(t, http.MethodGet, "http://"+address+"/metrics", http.NoBody))
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return string(text)
 }
 
 // killOften runs a command until it ends by itself, and kills it so many times before. each is called after each kill.

@@ -144,7 +144,8 @@ func TestMemoriesOfAnotherEmbedder(t *testing.T) {
 
 	log := new(testkit.Log)
 	auto := embeddingIn(t, dir, "auto", slog.NewTextHandler(log, nil))
-	waitServed(t, auto)
+	waitServed(t, auto) // by words, if the model takes longer than 10 s
+	await(t, "the model", func() bool { return strings.Contains(log.String(), "the sentence model of memories is ready") })
 	s := memoriesOf(t, auto, "")
 	remember(t, s, "Ana has a cat.")
 	for range 2 {
