@@ -86,6 +86,7 @@ lint() {
 
 release() { .ci/reproducible.sh; }
 
+# Those that take longest first.
 parts=(race invariants everything fuzz platforms stores soak llamacpp gpu clients faults lint judge release adapters streams)
 if (($# > 0)); then parts=("$@"); fi
 for part in "${parts[@]}"; do

@@ -130,7 +130,7 @@ func Serve(ctx context.Context, l net.Listener, limit int, owners *sync.WaitGrou
 		_ = l.Close()
 		close(closed)
 	})
-	defer func() {
+	defer func() { // ctx may end while a connection is accepted: then the loop ends before, or without, that function
 		if stop() {
 			_ = l.Close()
 		} else {
