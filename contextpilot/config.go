@@ -186,7 +186,7 @@ var (
 
 // Tokenizer counts the tokens of a text. Implementations must be safe for concurrent use and must not
 // block for long: [Pilot.Plan] calls Count for every block whose Tokens field is 0. Exact tokenizers live
-// outside the core (engines/openai asks the engine and caches, engines/tiktoken counts in process).
+// outside the core (engines/openai asks the engine and caches).
 type Tokenizer interface {
 	Count(text string) int
 }

@@ -59,7 +59,7 @@ func (x *exam) tokenizer(ctx context.Context) {
 		x.add(name, OK, saw+"; the engine can be asked", "")
 	default:
 		x.add(name, Warning, saw,
-			"configure a tokenizer that fits the model (engines/tiktoken, or one that asks the engine): budgets are off by as much")
+			"configure a tokenizer that fits the model (engines/openai asks the engine): budgets are off by as much")
 	}
 }
 
