@@ -21,7 +21,7 @@ export RAGPILOT_MINILM=$model CGO_ENABLED=0
 report() { "$tmp/testreport" -forbid-skip RAGPILOT_MINILM; }
 go test -json -count=1 -timeout 15m ./embed/minilm ./memory | report
 # Of these only the tests that ask for the model themselves: the step "clone" runs the others.
-packages=(./embed/byname ./internal/lab/membench ./internal/sidecar)
+packages=(./memory ./internal/lab/membench ./internal/sidecar)
 tests=$(for package in "${packages[@]}"; do
 	awk '/^func / { name = $2; sub(/\(.*/, "", name) } /minilmtest\.[A-Z]/ { print name }' "$package"/*_test.go
 done | sort -u | paste -sd'|')

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
@@ -23,7 +22,7 @@ func newMemory() *cobra.Command {
 }
 
 func newMemoryReembed() *cobra.Command {
-	var s byname.Setting
+	var s memory.EmbedderSetting
 	cmd := &cobra.Command{
 		Use:   "reembed FILE|FOLDER",
 		Short: "Make the vectors of stored memories anew, with another embedder",
@@ -36,21 +35,21 @@ Servers may go on using the stores. One with another embedder fails from then on
 		RunE: func(cmd *cobra.Command, args []string) error { return reembed(cmd, args[0], s) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.Value, "embedder", byname.Auto,
+	flags.StringVar(&s.Value, "embedder", memory.AutoEmbedder,
 		"`auto|minilm|minilm:DIR|lexical|URL`, as serve's --memory-embedder; auto is minilm here")
 	flags.StringVar(&s.Model, "embedder-model", "", "`MODEL` to ask an embedder at a URL for")
 	flags.StringVar(&s.Key, "embedder-key", "", "`KEY` for an embedder at a URL")
 	return cmd
 }
 
-func reembed(cmd *cobra.Command, path string, s byname.Setting) error {
+func reembed(cmd *cobra.Command, path string, s memory.EmbedderSetting) error {
 	files, err := storesAt(path)
 	if err != nil {
 		return err
 	}
-	e, err := byname.Load(cmd.Context(), s, minilm.Bar(cmd.ErrOrStderr()))
+	e, err := memory.LoadEmbedder(cmd.Context(), s, minilm.Bar(cmd.ErrOrStderr()))
 	switch {
-	case errors.Is(err, byname.ErrModel):
+	case errors.Is(err, memory.ErrNoEmbedderModel):
 		return fmt.Errorf("--embedder-model: %w", err)
 	case err != nil:
 		return fmt.Errorf("--embedder %w", err)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/engines"
 	"github.com/ragpilot/ragpilot/engines/openai"
 	"github.com/ragpilot/ragpilot/internal/sidecar/memories"
@@ -31,7 +30,7 @@ func (a *assembly) openMemories() error {
 	if err != nil {
 		return err
 	}
-	embeds, err := byname.Open(m.Embedding(), byname.Options{Log: a.log}) // one for all tenants
+	embeds, err := memory.OpenEmbedder(m.Embedding(), memory.EmbedderOptions{Log: a.log}) // one for all tenants
 	if err != nil {
 		return fmt.Errorf("memory.embedder %w", err)
 	}

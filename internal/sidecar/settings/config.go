@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/internal/base/holdback"
+	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/stabilise"
 )
 
@@ -294,7 +294,7 @@ func Default() Config {
 		Trace:          Trace{Sample: 1},
 		Stabilise:      Stabilise{Place: stabilise.PlaceNames[stabilise.PlaceAuto]},
 		Hold:           Hold{Until: HoldAuto, Longest: holdback.DefaultLongest, Tokens: holdback.DefaultTokens},
-		Memory:         Memory{Extract: "verbatim", Embedder: byname.Auto},
+		Memory:         Memory{Extract: "verbatim", Embedder: memory.AutoEmbedder},
 		Limits: Limits{
 			BodyBytes:     64 << 20,
 			InFlightBytes: 1 << 30,

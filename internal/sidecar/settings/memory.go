@@ -3,7 +3,7 @@ package settings
 import (
 	"path/filepath"
 
-	"github.com/ragpilot/ragpilot/embed/byname"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
 // Memory says where memories are kept, and how they are made; with a folder the server has Mem0's REST API.
@@ -28,8 +28,8 @@ type Memory struct {
 }
 
 // Embedding returns what package embedder opens.
-func (m Memory) Embedding() byname.Setting {
-	return byname.Setting{Value: m.Embedder, Model: m.EmbedderModel, Key: m.EmbedderKey.Reveal()}
+func (m Memory) Embedding() memory.EmbedderSetting {
+	return memory.EmbedderSetting{Value: m.Embedder, Model: m.EmbedderModel, Key: m.EmbedderKey.Reveal()}
 }
 
 // asks reports whether a model is asked what is to be remembered.
@@ -51,7 +51,7 @@ func (p *problems) checkEmbedder(m Memory) {
 		return
 	}
 	if e.Server() && m.EmbedderModel == "" {
-		p.add("memory.embedder_model", "", byname.ErrModel.Error()+", as memory.embedder is a URL")
+		p.add("memory.embedder_model", "", memory.ErrNoEmbedderModel.Error()+", as memory.embedder is a URL")
 	}
 	p.key("memory.embedder_key", m.EmbedderKey)
 }
@@ -62,5 +62,5 @@ func (m Memory) embedderUnder(dir string) string {
 	if !ok || folder == "" || filepath.IsAbs(folder) {
 		return m.Embedder
 	}
-	return byname.MiniLM + ":" + filepath.Join(dir, folder)
+	return memory.MiniLMEmbedder + ":" + filepath.Join(dir, folder)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ragpilot/ragpilot/embed/byname"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
 // MinKey is the length in characters below which a key can be guessed.
@@ -57,7 +57,7 @@ func (c Config) memoryWarnings() []warning {
 	server := m.Embedding().Server()
 	return []warning{
 		{m.Model != "" && !m.asks(), "memory.model has no effect: memory.extract is verbatim"},
-		{m.Dir == "" && m.Embedder != "" && m.Embedder != byname.Auto, "memory.embedder has no effect without memory.dir"},
+		{m.Dir == "" && m.Embedder != "" && m.Embedder != memory.AutoEmbedder, "memory.embedder has no effect without memory.dir"},
 		{m.EmbedderModel != "" && !server, "memory.embedder_model has no effect: memory.embedder is not a URL"},
 		{given(m.EmbedderKey, m.EmbedderKeyFile) && !server, "memory.embedder_key has no effect: memory.embedder is not a URL"},
 	}

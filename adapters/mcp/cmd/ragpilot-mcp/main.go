@@ -24,7 +24,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
-	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 	"github.com/ragpilot/ragpilot/retriever/bleve"
@@ -45,8 +44,8 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 	flags.SetOutput(stderr)
 	docs := flags.String("docs", "", "folder of documents for the tool search")
 	file := flags.String("memory", "", "file of memories for remember, recall and forget; made if it is not there")
-	var embeds byname.Setting
-	flags.StringVar(&embeds.Value, "memory-embedder", byname.Auto,
+	var embeds memory.EmbedderSetting
+	flags.StringVar(&embeds.Value, "memory-embedder", memory.AutoEmbedder,
 		"by what memories are found: `auto|minilm|minilm:DIR|lexical|URL`, where URL answers /v1/embeddings")
 	flags.StringVar(&embeds.Model, "memory-embedder-model", "",
 		"`MODEL` of the server that --memory-embedder names; its key is in RAGPILOT_MEMORY_EMBEDDER_KEY")
@@ -90,9 +89,9 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 }
 
 // openStore opens a file of memories. What is known of the model goes to stderr.
-func openStore(ctx context.Context, file string, embeds byname.Setting, stderr io.Writer) (_ *memory.Local, closeAll func(), err error) {
+func openStore(ctx context.Context, file string, embeds memory.EmbedderSetting, stderr io.Writer) (_ *memory.Local, closeAll func(), err error) {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	source, err := byname.Open(embeds, byname.Options{Log: log})
+	source, err := memory.OpenEmbedder(embeds, memory.EmbedderOptions{Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--memory-embedder %w", err)
 	}

@@ -1,4 +1,4 @@
-package byname_test
+package memory_test
 
 import (
 	"context"
@@ -10,25 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/embed/byname"
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/internal/testkit/minilmtest"
 	"github.com/ragpilot/ragpilot/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestSetting(t *testing.T) {
+func TestEmbedderSetting(t *testing.T) {
+	const want = "want auto, minilm, minilm:DIR, lexical, or the http or https URL of a server"
 	for value, want := range map[string]string{
 		"": "", "auto": "", "minilm": "", "minilm:/models/x": "", "lexical": "", "http://localhost:8080": "", "https://host/v1": "",
-		"MiniLM":                byname.Want,
-		"hashed":                byname.Want,
-		"localhost:8080":        byname.Want,
-		"ftp://host":            byname.Want,
+		"MiniLM":                want,
+		"hashed":                want,
+		"localhost:8080":        want,
+		"ftp://host":            want,
 		"minilm:":               "want minilm:DIR with a folder",
 		"http://":               "is not the URL of a server",
 		"http://h/%zz":          "is not the URL of a server",
@@ -36,35 +32,35 @@ func TestSetting(t *testing.T) {
 		"http://host/v1?x=1":    "must have no query and no fragment",
 		"http://host/v1#x":      "must have no query and no fragment",
 	} {
-		err := byname.Setting{Value: value}.Check()
-		if got := message(err); got != want {
+		err := memory.EmbedderSetting{Value: value}.Check()
+		if got := errorText(err); got != want {
 			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 		if want == "" {
 			continue
 		}
-		if _, err := byname.Open(byname.Setting{Value: value}, byname.Options{}); !strings.HasSuffix(message(err), `": `+want) ||
-			strings.Contains(message(err), "secret") {
+		if _, err := memory.OpenEmbedder(memory.EmbedderSetting{Value: value}, memory.EmbedderOptions{}); !strings.HasSuffix(errorText(err), `": `+want) ||
+			strings.Contains(errorText(err), "secret") {
 			t.Errorf("%q is opened: %v", value, err)
 		}
 	}
-	if _, err := byname.Open(byname.Setting{Value: "http://host"}, byname.Options{}); !errors.Is(err, byname.ErrModel) {
+	if _, err := memory.OpenEmbedder(memory.EmbedderSetting{Value: "http://host"}, memory.EmbedderOptions{}); !errors.Is(err, memory.ErrNoEmbedderModel) {
 		t.Errorf("a server without the name of its model: %v", err)
 	}
 }
 
-func message(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-func open(t *testing.T, s byname.Setting, o byname.Options) (*byname.Source, *testkit.Log) {
+func openEmbedder(t *testing.T, s memory.EmbedderSetting, o memory.EmbedderOptions) (*memory.EmbedderSource, *testkit.Log) {
 	t.Helper()
 	l := new(testkit.Log)
 	o.Log = slog.New(slog.NewTextHandler(l, nil))
-	src, err := byname.Open(s, o)
+	src, err := memory.OpenEmbedder(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +73,9 @@ func open(t *testing.T, s byname.Setting, o byname.Options) (*byname.Source, *te
 }
 
 // What needs no model in this process is ready at once.
-func TestReadyAtOnce(t *testing.T) {
+func TestEmbedderReadyAtOnce(t *testing.T) {
 	for value, want := range map[string]embed.Embedder{"lexical": memory.Lexical, "http://host": nil} {
-		src, _ := open(t, byname.Setting{Value: value, Model: "m"}, byname.Options{})
+		src, _ := openEmbedder(t, memory.EmbedderSetting{Value: value, Model: "m"}, memory.EmbedderOptions{})
 		if err := src.Check(); err != nil || src.Arrived() != nil {
 			t.Errorf("%s: %v", value, err)
 		}
@@ -114,9 +110,9 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // While the model is being fetched nothing is served. With auto words serve after a while, which is logged once; a caller
 // that asks then is not kept waiting. The name is the model's all the time.
-func TestAutoWithoutModel(t *testing.T) {
+func TestAutoEmbedderWithoutModel(t *testing.T) {
 	empty(t)
-	src, _ := open(t, byname.Setting{}, byname.Options{Pip: slow})
+	src, _ := openEmbedder(t, memory.EmbedderSetting{}, memory.EmbedderOptions{Pip: slow})
 	if err := src.Check(); !errors.Is(err, embed.ErrNotReady) {
 		t.Errorf("before the time is over: %v", err)
 	}
@@ -126,7 +122,7 @@ func TestAutoWithoutModel(t *testing.T) {
 		t.Errorf("a caller that leaves: %v", err)
 	}
 
-	src, l := open(t, byname.Setting{Value: "auto"}, byname.Options{Pip: slow, Wait: time.Millisecond})
+	src, l := openEmbedder(t, memory.EmbedderSetting{Value: "auto"}, memory.EmbedderOptions{Pip: slow, Wait: time.Millisecond})
 	if _, err := src.Embedder().EmbedDocuments(t.Context(), []string{"ana"}); !errors.Is(err, embed.ErrNotReady) {
 		t.Errorf("a caller that waits: %v", err)
 	}
@@ -147,7 +143,7 @@ func TestAutoWithoutModel(t *testing.T) {
 	}
 }
 
-func arrived(s *byname.Source) bool {
+func arrived(s *memory.EmbedderSource) bool {
 	select {
 	case <-s.Arrived():
 		return true
@@ -157,15 +153,15 @@ func arrived(s *byname.Source) bool {
 }
 
 // A model that cannot be had is not waited for: with auto words serve at once, and with minilm nothing does until it is there.
-func TestNoModel(t *testing.T) {
+func TestNoEmbedderModel(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	t.Setenv(minilm.FolderVariable, missing)
-	src, l := open(t, byname.Setting{Value: "auto"}, byname.Options{Wait: time.Hour})
+	src, l := openEmbedder(t, memory.EmbedderSetting{Value: "auto"}, memory.EmbedderOptions{Wait: time.Hour})
 	until(t, "words serve", func() bool { return src.Check() == nil })
 	until(t, "a warning", func() bool { return strings.Contains(l.String(), missing) })
 
 	for _, value := range []string{"minilm", "minilm:" + missing} {
-		src, l := open(t, byname.Setting{Value: value}, byname.Options{})
+		src, l := openEmbedder(t, memory.EmbedderSetting{Value: value}, memory.EmbedderOptions{})
 		until(t, "an error is logged", func() bool { return strings.Contains(l.String(), "memories are not served until it is there") })
 		if err := src.Check(); !errors.Is(err, embed.ErrNotReady) || !errors.Is(err, os.ErrNotExist) || src.Arrived() != nil {
 			t.Errorf("%s: %v", value, err)
@@ -177,11 +173,11 @@ func TestNoModel(t *testing.T) {
 }
 
 // The real model, where it is: ready soon, and from then on auto embeds with it.
-func TestModel(t *testing.T) {
+func TestEmbedderModel(t *testing.T) {
 	dir := minilmtest.Folder(t)
 	t.Setenv(minilm.FolderVariable, dir)
 	for _, value := range []string{"auto", "minilm", "minilm:" + dir} {
-		src, l := open(t, byname.Setting{Value: value}, byname.Options{Wait: time.Minute})
+		src, l := openEmbedder(t, memory.EmbedderSetting{Value: value}, memory.EmbedderOptions{Wait: time.Minute})
 		until(t, "ready", func() bool { return src.Check() == nil })
 		if strings.Contains(l.String(), "no sentence model") {
 			t.Fatalf("%s: logged: %s", value, l)

@@ -1,4 +1,4 @@
-package byname
+package memory
 
 import (
 	"cmp"
@@ -12,15 +12,14 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/embed/minilm"
 	"github.com/ragpilot/ragpilot/embed/openai"
-	"github.com/ragpilot/ragpilot/memory"
 )
 
-// DefaultWait is how long auto waits for the model before memories are searched by words.
-const DefaultWait = 10 * time.Second
+// DefaultEmbedderWait is how long auto waits for the model before memories are searched by words.
+const DefaultEmbedderWait = 10 * time.Second
 
-// Options are for [Open]. The zero value is the recommended setup.
-type Options struct {
-	// Wait is how long auto waits for the model; 0: [DefaultWait].
+// EmbedderOptions are for [OpenEmbedder]. The zero value is the recommended setup.
+type EmbedderOptions struct {
+	// Wait is how long auto waits for the model; 0: [DefaultEmbedderWait].
 	Wait time.Duration
 	// Pip is that of minilm.LazyOptions.
 	Pip []string
@@ -28,8 +27,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Source is an embedder for stores of memories that may not be ready yet. Safe for concurrent use.
-type Source struct {
+// EmbedderSource is an embedder for stores that may not be ready yet. Safe for concurrent use.
+type EmbedderSource struct {
 	embedder embed.Embedder
 	lazy     *minilm.Lazy  // nil: the embedder is ready
 	words    chan struct{} // closed when memories are searched by words meanwhile; nil: they never are
@@ -39,10 +38,10 @@ type Source struct {
 	watch sync.WaitGroup
 }
 
-// Open returns what a setting names, and begins to fetch and open the model if it is one in this process. The caller closes
+// OpenEmbedder returns what a setting names, and begins to fetch and open the model if it is one in this process. The caller closes
 // the source.
-func Open(s Setting, o Options) (*Source, error) {
-	src := &Source{log: cmp.Or(o.Log, slog.Default()), stop: func() {}}
+func OpenEmbedder(s EmbedderSetting, o EmbedderOptions) (*EmbedderSource, error) {
+	src := &EmbedderSource{log: cmp.Or(o.Log, slog.Default()), stop: func() {}}
 	var err error
 	if src.embedder, src.lazy, err = s.named(minilm.LazyOptions{Pip: o.Pip, Progress: fetching(src.log)}); err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func Open(s Setting, o Options) (*Source, error) {
 	}
 	wait := time.Duration(0)
 	if s.Auto() {
-		src.words, wait = make(chan struct{}), cmp.Or(o.Wait, DefaultWait)
+		src.words, wait = make(chan struct{}), cmp.Or(o.Wait, DefaultEmbedderWait)
 		src.embedder = patient{src}
 	}
 	var ctx context.Context
@@ -61,9 +60,9 @@ func Open(s Setting, o Options) (*Source, error) {
 	return src, nil
 }
 
-// Load returns what a setting names when it is ready: auto is the model, for which words do not stand in. progress gets the steps
-// of a download; nil: it is not called. The errors are those of [Open] and of minilm.Lazy's Load.
-func Load(ctx context.Context, s Setting, progress func(minilm.Step)) (embed.Embedder, error) {
+// LoadEmbedder returns what a setting names when it is ready: auto is the model, for which words do not stand in. progress gets the steps
+// of a download; nil: it is not called. The errors are those of [OpenEmbedder] and of minilm.Lazy's Load.
+func LoadEmbedder(ctx context.Context, s EmbedderSetting, progress func(minilm.Step)) (embed.Embedder, error) {
 	embedder, lazy, err := s.named(minilm.LazyOptions{Progress: progress})
 	if err != nil {
 		return nil, err
@@ -77,15 +76,15 @@ func Load(ctx context.Context, s Setting, progress func(minilm.Step)) (embed.Emb
 }
 
 // named returns the embedder that the setting names. lazy is the same, if it is a model in this process, whose folder the setting names.
-func (s Setting) named(o minilm.LazyOptions) (e embed.Embedder, lazy *minilm.Lazy, err error) {
+func (s EmbedderSetting) named(o minilm.LazyOptions) (e embed.Embedder, lazy *minilm.Lazy, err error) {
 	if err := s.Check(); err != nil {
 		return nil, nil, fmt.Errorf("%q: %w", s.Shown(), err)
 	}
 	switch {
-	case s.Value == Lexical:
-		return memory.Lexical, nil, nil
+	case s.Value == lexicalOnly{}.Name():
+		return Lexical, nil, nil
 	case s.Server() && s.Model == "":
-		return nil, nil, ErrModel
+		return nil, nil, ErrNoEmbedderModel
 	case s.Server():
 		server, err := openai.New(openai.Options{URL: s.Value, Model: s.Model, Key: s.Key})
 		return server, nil, err
@@ -107,7 +106,7 @@ func fetching(log *slog.Logger) func(minilm.Step) {
 }
 
 // load waits for the model, and logs what becomes of it.
-func (s *Source) load(ctx context.Context, wait time.Duration) {
+func (s *EmbedderSource) load(ctx context.Context, wait time.Duration) {
 	limited := ctx
 	if wait > 0 {
 		var cancel context.CancelFunc
@@ -133,11 +132,11 @@ func (s *Source) load(ctx context.Context, wait time.Duration) {
 
 // Embedder returns what stores are to embed with. That of auto waits for the model, but not longer than until memories
 // are searched by words; then its errors wrap embed.ErrNotReady.
-func (s *Source) Embedder() embed.Embedder { return s.embedder }
+func (s *EmbedderSource) Embedder() embed.Embedder { return s.embedder }
 
 // Check returns nil if memories can be served, and otherwise an error that wraps embed.ErrNotReady. Each call sees to it
 // that a model which could not be had is tried for again, half a minute after it failed.
-func (s *Source) Check() error {
+func (s *EmbedderSource) Check() error {
 	if s.lazy == nil || closed(s.lazy.Ready()) {
 		return nil
 	}
@@ -153,7 +152,7 @@ func (s *Source) Check() error {
 
 // Arrived returns a channel that is closed when a model is there which may not have been there before, so that memories may
 // lack its vectors; nil if there is no such model.
-func (s *Source) Arrived() <-chan struct{} {
+func (s *EmbedderSource) Arrived() <-chan struct{} {
 	if s.words == nil {
 		return nil
 	}
@@ -161,7 +160,7 @@ func (s *Source) Arrived() <-chan struct{} {
 }
 
 // Close ends what is going on in the background. A model that is there can still be used.
-func (s *Source) Close() error {
+func (s *EmbedderSource) Close() error {
 	s.stop()
 	var err error
 	if s.lazy != nil {
@@ -172,7 +171,7 @@ func (s *Source) Close() error {
 }
 
 // patient is the model of auto.
-type patient struct{ *Source }
+type patient struct{ *EmbedderSource }
 
 var (
 	_ embed.Embedder = patient{}

@@ -1,14 +1,14 @@
-package byname_test
+package memory_test
 
 import (
 	"fmt"
 
-	"github.com/ragpilot/ragpilot/embed/byname"
+	"github.com/ragpilot/ragpilot/memory"
 )
 
-func ExampleSetting_Check() {
+func ExampleEmbedderSetting_Check() {
 	for _, value := range []string{"minilm", "http://127.0.0.1:8080", "bert"} {
-		if err := (byname.Setting{Value: value}).Check(); err != nil {
+		if err := (memory.EmbedderSetting{Value: value}).Check(); err != nil {
 			fmt.Printf("%s: %v\n", value, err)
 			continue
 		}

@@ -1,4 +1,4 @@
-package byname
+package memory
 
 import (
 	"errors"
@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Values of the setting, beside minilm:DIR and the URL of a server.
+// Values of [EmbedderSetting.Value], beside "lexical", minilm:DIR and the URL of a server.
 const (
-	Auto    = "auto"
-	MiniLM  = "minilm"
-	Lexical = "lexical"
+	AutoEmbedder   = "auto"
+	MiniLMEmbedder = "minilm"
 )
 
-// Want says what a value may be.
-const Want = "want auto, minilm, minilm:DIR, lexical, or the http or https URL of a server"
+// wantEmbedder says what a value may be.
+const wantEmbedder = "want auto, minilm, minilm:DIR, lexical, or the http or https URL of a server"
 
-// Setting is what the programs can be given. The zero Setting is [Auto].
-type Setting struct {
+// EmbedderSetting names an embedder by a string, as --memory-embedder of the commands does: for programs whose users choose one. The zero
+// EmbedderSetting is [AutoEmbedder].
+type EmbedderSetting struct {
 	// Value is auto, minilm, minilm:DIR, lexical, or the URL of a server that answers /v1/embeddings. Empty: auto.
 	Value string
 	// Model is the name of the server's model, which is needed with a URL: stores record it.
@@ -27,15 +27,15 @@ type Setting struct {
 }
 
 // Dir returns the folder of minilm:DIR.
-func (s Setting) Dir() (dir string, ok bool) {
-	if dir, ok = strings.CutPrefix(s.Value, MiniLM+":"); !ok {
+func (s EmbedderSetting) Dir() (dir string, ok bool) {
+	if dir, ok = strings.CutPrefix(s.Value, MiniLMEmbedder+":"); !ok {
 		return "", false
 	}
 	return dir, true
 }
 
 // Shown is the value for messages, without what may be a password.
-func (s Setting) Shown() string {
+func (s EmbedderSetting) Shown() string {
 	if strings.Contains(s.Value, "@") {
 		return "[redacted]"
 	}
@@ -43,23 +43,23 @@ func (s Setting) Shown() string {
 }
 
 // Server reports whether the value is the URL of a server.
-func (s Setting) Server() bool {
+func (s EmbedderSetting) Server() bool {
 	return strings.HasPrefix(s.Value, "http://") || strings.HasPrefix(s.Value, "https://")
 }
 
 // Auto reports whether memories may be searched by words instead.
-func (s Setting) Auto() bool { return s.Value == "" || s.Value == Auto }
+func (s EmbedderSetting) Auto() bool { return s.Value == "" || s.Value == AutoEmbedder }
 
 // InProcess reports whether the value is a model in this process.
-func (s Setting) InProcess() bool { return s.Value != Lexical && !s.Server() }
+func (s EmbedderSetting) InProcess() bool { return s.Value != lexicalOnly{}.Name() && !s.Server() }
 
-// ErrModel says that a setting with a URL has no model.
-var ErrModel = errors.New("want the name of the server's model")
+// ErrNoEmbedderModel says that a setting with a URL has no model.
+var ErrNoEmbedderModel = errors.New("want the name of the server's model")
 
 // Check says what is wrong with the value. The error does not show it: a URL may hold a password.
-func (s Setting) Check() error {
+func (s EmbedderSetting) Check() error {
 	switch s.Value {
-	case "", Auto, MiniLM, Lexical:
+	case "", AutoEmbedder, MiniLMEmbedder, lexicalOnly{}.Name():
 		return nil
 	}
 	if dir, ok := s.Dir(); ok {
@@ -69,7 +69,7 @@ func (s Setting) Check() error {
 		return nil
 	}
 	if !s.Server() {
-		return errors.New(Want)
+		return errors.New(wantEmbedder)
 	}
 	u, err := url.Parse(s.Value)
 	switch {
