@@ -72,11 +72,9 @@ type Backend interface {
 	// backend that cannot say what has changed reports all records anew. It sees one state of the backend, which it returns.
 	// The functions must not use the backend.
 	Follow(ctx context.Context, scope Scope, since int64, to Changes) (State, error)
-	// History returns the revisions of a memory in the order in which they were written.
-	History(ctx context.Context, memoryID string) ([]Revision, error)
-	// ScopeHistory calls yield for the revisions of a scope, in the order in which they were written, until it returns
-	// false. What holds for the yield of Scan holds for this one.
-	ScopeHistory(ctx context.Context, scope Scope, yield func(r *Revision) bool) error
+	// History calls yield for the revisions of a memory, "" for all, that the scope covers, in the order in which they were written, until
+	// it returns false. What holds for the yield of Scan holds for this one.
+	History(ctx context.Context, scope Scope, memoryID string, yield func(r *Revision) bool) error
 	// Messages returns a log's messages, the oldest first; last > 0: only so many from its end.
 	Messages(ctx context.Context, log Log, last int) ([]Message, error)
 	// Reset removes everything, the space included.
@@ -101,10 +99,8 @@ type Tx interface {
 	Remove(ctx context.Context, id string) (ok bool, err error)
 	// Append writes a row of history; one whose ID is there already is left as it is, and fresh is false.
 	Append(ctx context.Context, r *Revision) (fresh bool, err error)
-	// Erase removes the texts from the history of a memory and returns how many rows had one.
-	Erase(ctx context.Context, memoryID string) (int, error)
-	// EraseScope does so for all rows that the scope covers.
-	EraseScope(ctx context.Context, scope Scope) (int, error)
+	// Erase removes the texts from the history of a memory, "" for all, that the scope covers, and returns how many rows had one.
+	Erase(ctx context.Context, scope Scope, memoryID string) (int, error)
 	// SetMessages replaces a log's messages.
 	SetMessages(ctx context.Context, log Log, messages []Message) error
 	// AppendMessages adds to a log; keep > 0: only so many from its end stay.

@@ -133,7 +133,7 @@ func (l *Local) Delete(ctx context.Context, id string, opts DeleteOptions) (err 
 		if opts.KeepHistory {
 			return notFound(id)
 		}
-		rows, err := tx.Erase(ctx, id)
+		rows, err := tx.Erase(ctx, Scope{}, id)
 		if err == nil && rows == 0 {
 			err = notFound(id)
 		}
@@ -192,7 +192,7 @@ func (l *Local) dropSome(ctx context.Context, scope Scope, opts DeleteOptions, m
 		if more || opts.KeepHistory {
 			return nil
 		}
-		if _, err := tx.EraseScope(ctx, scope); err != nil {
+		if _, err := tx.Erase(ctx, scope, ""); err != nil {
 			return err
 		}
 		return tx.DropMessages(ctx, recentLog, scope)
@@ -211,7 +211,7 @@ func (l *Local) drop(ctx context.Context, tx Tx, m *Memory, opts DeleteOptions, 
 	text := m.Text
 	if !opts.KeepHistory {
 		text = ""
-		if _, err := tx.Erase(ctx, m.ID); err != nil {
+		if _, err := tx.Erase(ctx, Scope{}, m.ID); err != nil {
 			return err
 		}
 		if err := tx.SetMessages(ctx, Log{Scope: m.Scope, Kind: recentLog}, nil); err != nil {

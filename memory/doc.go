@@ -10,8 +10,8 @@
 // # Types to know
 //
 //   - [Store] is what an agent uses: add, search, update, delete, history. [Memory] is one short text of a [Scope].
-//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres and memory/qdrant
-//     (shared by many processes), memory/inmem.
+//   - [Local] is the store that runs in this process, over a [Backend]: memory/sqlite (a file), memory/postgres (shared by many processes),
+//     [NewInMemory].
 //   - [Extractor] decides what is remembered: [Verbatim] (the statements of users), [Everything], [AddOnly] and [Reconcile] (a
 //     model reads them).
 //   - [Filter] selects by metadata and time.

@@ -16,7 +16,6 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
@@ -42,7 +41,7 @@ func informed() *sim.Engine {
 func Example_five() {
 	ctx, model, buffer := context.Background(), langchain.Model(informed()), lcmemory.NewConversationBuffer()
 
-	store, err := memory.New(inmem.New(), memory.Config{}) // sqlite.Open(ctx, file, sqlite.Options{}) for one that stays
+	store, err := memory.New(memory.NewInMemory(), memory.Config{}) // sqlite.Open(ctx, file, sqlite.Options{}) for one that stays
 	check(err)
 	pilot, _ := contextpilot.New(contextpilot.Config{})
 	remembered := memory.Wrap(pilot, buffer, store, memory.WithDefaultScope(memory.Scope{User: "ana"}))

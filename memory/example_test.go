@@ -14,12 +14,11 @@ import (
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // remembered returns a store that knows three things about ana.
 func remembered(ctx context.Context) *memory.Local {
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -135,7 +134,7 @@ func ExampleReconcile() {
 		`{"facts": ["Lives in Oslo"]}`,
 		`{"facts": ["Lives in Bergen"]}`, `{"memory": [{"id": "0", "event": "UPDATE", "text": "Lives in Bergen"}]}`,
 	}
-	store, err := memory.New(inmem.New(), memory.Config{Extractor: memory.Reconcile(model)})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Extractor: memory.Reconcile(model)})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // fakeModel answers with its script, one answer a call, and notes what it was asked.
@@ -42,7 +41,7 @@ func newStore(t testing.TB, cfg memory.Config) *memory.Local {
 		cfg.Now = func() time.Time { now = now.Add(time.Second); return now }
 	}
 	cfg.NewID = func() string { n++; return fmt.Sprint("m", n) }
-	store, err := memory.New(inmem.New(), cfg)
+	store, err := memory.New(memory.NewInMemory(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
@@ -220,7 +219,7 @@ func heap() int64 {
 func TestIndexesConcurrent(t *testing.T) {
 	for name, bound := range map[string]int64{"room": 0, "no room": 1} {
 		t.Run(name, func(t *testing.T) {
-			backend := inmem.New()
+			backend := memory.NewInMemory()
 			store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical, Indexes: memory.NewIndexes(bound)})
 			if err != nil {
 				t.Fatal(err)

@@ -155,7 +155,11 @@ func (o *ListOptions) inOrder(all []Memory) []Memory {
 
 // History returns the revisions of a memory.
 func (l *Local) History(ctx context.Context, id string) ([]Revision, error) {
-	rows, err := l.backend.History(ctx, id)
+	var rows []Revision
+	err := l.backend.History(ctx, Scope{}, id, func(r *Revision) bool {
+		rows = append(rows, *r)
+		return true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("memory: history: %w", err)
 	}

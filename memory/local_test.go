@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // hanging is a fake backend whose Reset does not end before its context.
 type hanging struct {
-	*inmem.Backend
+	memory.Backend
 	inside chan struct{}
 }
 
@@ -24,7 +23,7 @@ func (h hanging) Reset(ctx context.Context) error {
 
 // A reset that hangs makes nobody else wait.
 func TestResetThatHangs(t *testing.T) {
-	backend := hanging{inmem.New(), make(chan struct{})}
+	backend := hanging{memory.NewInMemory(), make(chan struct{})}
 	store, err := memory.New(backend, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (l *Local) Export(ctx context.Context, scope Scope, w io.Writer) (err error
 		}
 	}
 	var wrong error
-	err = l.backend.ScopeHistory(ctx, scope, func(r *Revision) bool {
+	err = l.backend.History(ctx, scope, "", func(r *Revision) bool {
 		wrong = lines.Encode(line{Revision: r})
 		return wrong == nil
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // An import into a store of another embedder is refused and stores nothing, neither of its memories nor of their histories.
@@ -29,12 +28,12 @@ func TestImportForAnotherEmbedder(t *testing.T) {
 		}
 	}
 	var lines bytes.Buffer
-	from := open(inmem.New(), 64)
+	from := open(memory.NewInMemory(), 64)
 	add(from, "Ana drives a Volvo.")
 	if err := from.Export(t.Context(), ana, &lines); err != nil {
 		t.Fatal(err)
 	}
-	backend := inmem.New()
+	backend := memory.NewInMemory()
 	into := open(backend, 64)
 	add(into, "Ana keeps bees.")
 	done, err := open(backend, 128).Import(t.Context(), bytes.NewReader(lines.Bytes()))
@@ -100,7 +99,7 @@ func TestImportThatIsMadeAgain(t *testing.T) {
 	if err := from.Export(t.Context(), ana, &lines); err != nil {
 		t.Fatal(err)
 	}
-	into, err := memory.New(twice{inmem.New()}, memory.Config{Embedder: memory.Lexical})
+	into, err := memory.New(twice{memory.NewInMemory()}, memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

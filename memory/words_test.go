@@ -7,13 +7,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/embed"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // With ByWords a store of another embedder is searched by words, and adds, updates and imports without vectors, until it is
 // brought to the embedder, by whatever process.
 func TestByWords(t *testing.T) {
-	backend := inmem.New()
+	backend := memory.NewInMemory()
 	open := func(cfg memory.Config) *memory.Local {
 		t.Helper()
 		s, err := memory.New(backend, cfg)
@@ -44,7 +43,7 @@ func TestByWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines bytes.Buffer
-	from, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	from, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

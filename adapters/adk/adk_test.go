@@ -24,7 +24,6 @@ import (
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/framework/frameworktest"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // Tests and examples run without the sentence model, which is the default of a memory.Config.
@@ -142,7 +141,7 @@ func TestFailuresAreTakenBack(t *testing.T) {
 
 func newStore(t testing.TB) memory.Store {
 	t.Helper()
-	s, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	s, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // The examples of docs/frameworks.md, in five and in fifteen lines beside what a program has: a model, a store of memories,
@@ -42,7 +41,7 @@ func said(ctx context.Context, r *runner.Runner, session, question string) (answ
 
 func Example_five() {
 	ctx, model := context.Background(), &fakeLLM{} // a fake that says yes
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{})
 	check(err)
 	defer store.Close()
 	sessions := session.InMemoryService()
@@ -60,7 +59,7 @@ func Example_five() {
 
 func Example_fifteen() {
 	ctx, model := context.Background(), &fakeLLM{} // a fake that says yes
-	store, err := memory.New(inmem.New(), memory.Config{})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{})
 	check(err)
 	defer store.Close()
 	sessions := session.InMemoryService()

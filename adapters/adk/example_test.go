@@ -9,7 +9,6 @@ import (
 	"github.com/ragpilot/ragpilot/adapters/adk"
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // An agent's memory: what a user said comes back, for runner.Config's MemoryService.
@@ -18,7 +17,7 @@ func ExampleMemory() {
 	if err != nil {
 		panic(err)
 	}
-	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		panic(err)
 	}

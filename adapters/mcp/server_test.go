@@ -15,7 +15,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/adapters/mcp"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // Tests and examples run without the sentence model, which is the default of a memory.Config. bleve, which an example
@@ -40,7 +39,7 @@ func (shelf) GetRelevantDocuments(_ context.Context, query string) (docs []schem
 
 func newStore(t testing.TB) memory.Store {
 	t.Helper()
-	s, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	s, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

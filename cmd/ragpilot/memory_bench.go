@@ -18,9 +18,7 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local"
 	"github.com/ragpilot/ragpilot/internal/lab/membench"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/postgres"
-	"github.com/ragpilot/ragpilot/memory/qdrant"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
@@ -55,7 +53,7 @@ With --load it fills one user's store with many memories, and measures time, mem
 	flags.IntVar(&f.generator.Users, "users", membench.DefaultUsers, "`NUMBER` of generated users")
 	flags.IntVar(&f.generator.Turns, "turns", membench.DefaultTurns, "`NUMBER` of turns of chat of each generated user")
 	flags.StringSliceVar(&f.stores, "store", []string{"sqlite"},
-		"`STORES` to measure: inmem, sqlite, postgres://…, qdrant://HOST:PORT; the last two are emptied where this command keeps its memories")
+		"`STORES` to measure: inmem, sqlite, postgres://…; the last is emptied where this command keeps its memories")
 	flags.StringSliceVar(&f.embedders, "embedder", []string{"minilm", "lexical"},
 		"`EMBEDDERS` to measure: minilm, minilm:DIR, lexical, or the base URL of an OpenAI-compatible server; the first one's prompts are drawn")
 	flags.StringVar(&f.embedderModel, "embedder-model", "", "`MODEL` to ask an embedder at a URL for")
@@ -144,7 +142,7 @@ func (f *memoryBenchFlags) check() error {
 	}
 	for _, store := range f.stores {
 		if storeName(store) == "" {
-			return fmt.Errorf("--store %q: want inmem, sqlite, postgres://… or qdrant://HOST:PORT", store)
+			return fmt.Errorf("--store %q: want inmem, sqlite or postgres://…", store)
 		}
 	}
 	return nil
@@ -292,8 +290,6 @@ func storeName(value string) string {
 	switch {
 	case url && (kind == "postgres" || kind == "postgresql"):
 		return "postgres"
-	case url && kind == "qdrant":
-		return "qdrant"
 	case !url && (value == "inmem" || value == "sqlite"):
 		return value
 	}
@@ -302,16 +298,10 @@ func storeName(value string) string {
 
 // openStore opens a store other than SQLite's, empties it, and has it empty itself when it is closed.
 func openStore(ctx context.Context, value string) (memory.Backend, error) {
-	var backend memory.Backend
-	var err error
-	switch storeName(value) {
-	case "inmem":
-		return inmem.New(), nil
-	case "postgres":
-		backend, err = postgres.Open(ctx, value, postgres.Options{Schema: benchName})
-	default:
-		backend, err = qdrant.Open(ctx, qdrant.Options{Addr: strings.TrimPrefix(value, "qdrant://"), Collection: benchName})
+	if value == "inmem" {
+		return memory.NewInMemory(), nil
 	}
+	backend, err := postgres.Open(ctx, value, postgres.Options{Schema: benchName})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/testkit/storetest"
 	"github.com/ragpilot/ragpilot/memory"
 	"github.com/ragpilot/ragpilot/memory/postgres"
-	"github.com/ragpilot/ragpilot/memory/qdrant"
 )
 
 // small runs memory bench without a model, on little.
@@ -110,50 +109,30 @@ func TestMemoryBenchBadInput(t *testing.T) {
 	}
 }
 
-// A server's store finds what one in memory does, and is empty afterwards.
-func TestMemoryBenchServers(t *testing.T) {
-	for _, tc := range []struct {
-		store string
-		start func(t *testing.T) (url string, open func() (memory.Backend, error))
-	}{
-		{"qdrant", func(t *testing.T) (string, func() (memory.Backend, error)) {
-			addr := storetest.Qdrant(t)
-			return "qdrant://" + addr, func() (memory.Backend, error) {
-				return qdrant.Open(t.Context(), qdrant.Options{Addr: addr, Collection: benchName})
-			}
-		}},
-		{"postgres", func(t *testing.T) (string, func() (memory.Backend, error)) {
-			dsn := storetest.Postgres(t)
-			return dsn, func() (memory.Backend, error) {
-				return postgres.Open(t.Context(), dsn, postgres.Options{Schema: benchName})
-			}
-		}},
-	} {
-		t.Run(tc.store, func(t *testing.T) {
-			url, open := tc.start(t)
-			out, _, err := small(t, "--users", "1", "--store", "inmem,"+url, "--json")
-			var r membench.Report
-			if err != nil || json.Unmarshal([]byte(out), &r) != nil || len(r.Recall) != 2 || r.Recall[1].Store != tc.store {
-				t.Fatalf("%v: %s", err, out)
-			}
-			for i, s := range r.Recall[0].Stages {
-				if other := r.Recall[1].Stages[i]; math.Abs(s.At5-other.At5) > 0.01 {
-					t.Errorf("in memory %+v, in %s %+v", s, tc.store, other)
-				}
-			}
-			backend, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer backend.Close()
-			left := 0
-			err = backend.Scan(t.Context(), memory.Scope{}, memory.Memories, func(*memory.Record) bool {
-				left++
-				return true
-			})
-			if err != nil || left != 0 {
-				t.Errorf("%d memories are left, %v", left, err)
-			}
-		})
+// PostgreSQL finds what a store in memory does, and is empty afterwards.
+func TestMemoryBenchPostgres(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	out, _, err := small(t, "--users", "1", "--store", "inmem,"+dsn, "--json")
+	var r membench.Report
+	if err != nil || json.Unmarshal([]byte(out), &r) != nil || len(r.Recall) != 2 || r.Recall[1].Store != "postgres" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, s := range r.Recall[0].Stages {
+		if other := r.Recall[1].Stages[i]; math.Abs(s.At5-other.At5) > 0.01 {
+			t.Errorf("in memory %+v, in PostgreSQL %+v", s, other)
+		}
+	}
+	backend, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: benchName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	left := 0
+	err = backend.Scan(t.Context(), memory.Scope{}, memory.Memories, func(*memory.Record) bool {
+		left++
+		return true
+	})
+	if err != nil || left != 0 {
+		t.Errorf("%d memories are left, %v", left, err)
 	}
 }

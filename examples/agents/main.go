@@ -20,7 +20,6 @@ import (
 	"github.com/ragpilot/ragpilot/examples/internal/standin"
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/retriever"
 )
 
@@ -61,7 +60,7 @@ func main() {
 func run(policy string) int {
 	pilot, err := contextpilot.New(contextpilot.Config{Policy: policy})
 	check(err)
-	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	check(err)
 	defer store.Close()
 	documents, done, err := standin.Notes(4)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/mem0"
 )
 
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newServer serves the routes of Mem0 over a store of ours.
 func newServer(t testing.TB) (address string, store memory.Store) {
 	t.Helper()
-	local, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	local, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (b *backendBench) picture() string {
 		lines = append(lines, fmt.Sprintf("%+v %v %q", r.Memory, r.Vector, r.Entities))
 		return true
 	}))
-	b.must(b.backend.ScopeHistory(b.ctx, memory.Scope{}, func(r *memory.Revision) bool {
+	b.must(b.backend.History(b.ctx, memory.Scope{}, "", func(r *memory.Revision) bool {
 		lines = append(lines, fmt.Sprintf("%+v", *r))
 		return true
 	}))
@@ -107,7 +107,7 @@ func steps(ctx context.Context, tx memory.Tx) error {
 	return errors.Join(
 		errorOf(tx.Remove(ctx, "id-apple")),
 		errorOf(tx.Append(ctx, &memory.Revision{ID: "r2", MemoryID: "id-bread", Event: memory.Added, Scope: user("ana"), New: "bread"})),
-		errorOf(tx.EraseScope(ctx, user("ana"))),
+		errorOf(tx.Erase(ctx, user("ana"), "")),
 		tx.Put(ctx, record(user("ana"), "bread")),
 		tx.SetVector(ctx, "id-cake", []float32{0, 0, 9}),
 		tx.SetSpace(ctx, memory.Space{Dimensions: 3, Embedder: "other"}),

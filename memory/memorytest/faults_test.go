@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // faultVariable makes this program run the suite on a backend with that fault.
@@ -17,7 +16,7 @@ const faultVariable = "MEMORYTEST_FAULT"
 
 // faulty is a fake backend: a right one with one thing wrong.
 type faulty struct {
-	*inmem.Backend
+	memory.Backend
 	fault string
 }
 
@@ -115,18 +114,11 @@ func (t *faultyTx) Append(ctx context.Context, r *memory.Revision) (bool, error)
 	return t.Tx.Append(ctx, r)
 }
 
-func (t *faultyTx) Erase(ctx context.Context, id string) (int, error) {
-	if t.fault == "keeps history texts" {
+func (t *faultyTx) Erase(ctx context.Context, scope memory.Scope, id string) (int, error) {
+	if t.fault == "keeps history texts" && id != "" || t.fault == "keeps history of scope" && id == "" {
 		return 1, nil
 	}
-	return t.Tx.Erase(ctx, id)
-}
-
-func (t *faultyTx) EraseScope(ctx context.Context, scope memory.Scope) (int, error) {
-	if t.fault == "keeps history of scope" {
-		return 1, nil
-	}
-	return t.Tx.EraseScope(ctx, scope)
+	return t.Tx.Erase(ctx, scope, id)
 }
 
 func (t *faultyTx) SetMessages(ctx context.Context, log memory.Log, messages []memory.Message) error {
@@ -142,7 +134,7 @@ func TestFaulty(t *testing.T) {
 	if fault == "" {
 		t.Skip("is run by TestSuiteFindsFaults")
 	}
-	RunBackend(t, func(*testing.T) memory.Backend { return &faulty{inmem.New(), fault} })
+	RunBackend(t, func(*testing.T) memory.Backend { return &faulty{memory.NewInMemory(), fault} })
 }
 
 // The suite fails for each of the faults, in the check that is about it: a suite that finds nothing proves nothing.

@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string, opts Options) (*Backend, error) {
 
 func open(ctx context.Context, path string, opts Options) (*Backend, error) {
 	if path == "" || strings.Contains(path, ":memory:") {
-		return nil, errors.New("a file is needed; memory/inmem keeps memories without one")
+		return nil, errors.New("a file is needed; memory.NewInMemory keeps memories without one")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	api "github.com/qdrant/go-client/qdrant"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
-	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -31,7 +32,7 @@ func (x *Index) Create(ctx context.Context, keys ...string) error {
 		if err := x.configure(ctx, request); err != nil {
 			return err
 		}
-		if err := qdrantconn.CreateCollection(ctx, x.client, request); err != nil {
+		if err := createCollection(ctx, x.client, request); err != nil {
 			return typed(err, store.ErrBadQuery)
 		}
 		for _, f := range fields {
@@ -84,4 +85,16 @@ func (x *Index) indexed(keys []string) ([]*api.CreateFieldIndexCollection, error
 		out = append(out, field(path, &api.KeywordIndexParams{}))
 	}
 	return out, nil
+}
+
+// createCollection makes a collection. It is no error if another program made it at the same time, which the server reports, or
+// calls the request invalid.
+func createCollection(ctx context.Context, client *api.Client, request *api.CreateCollection) error {
+	err := client.CreateCollection(ctx, request)
+	if code := status.Code(err); code == codes.AlreadyExists || code == codes.InvalidArgument {
+		if exists, other := client.CollectionExists(ctx, request.GetCollectionName()); other == nil && exists {
+			return nil
+		}
+	}
+	return err
 }

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ragpilot/ragpilot/embed"
-	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -46,7 +45,7 @@ const (
 
 // Defaults of [Options].
 const (
-	DefaultAddr            = qdrantconn.DefaultAddr
+	DefaultAddr            = "localhost:6334"
 	DefaultSparseVector    = "words"
 	DefaultCandidates      = 100
 	DefaultTimeout         = 10 * time.Second
@@ -130,15 +129,15 @@ func (o Options) modeOfEmbedders() store.Mode {
 	return store.Dense
 }
 
-func (o Options) server() qdrantconn.Config {
-	return qdrantconn.Config{Addr: o.Addr, APIKey: o.APIKey, TLS: o.TLS, MaxMessageBytes: o.MaxMessageBytes}
+func (o Options) server() connection {
+	return connection{Addr: o.Addr, APIKey: o.APIKey, TLS: o.TLS, MaxMessageBytes: o.MaxMessageBytes}
 }
 
 func (o Options) checkServer() error {
 	if strings.TrimSpace(o.Collection) == "" {
 		return fmt.Errorf("Options.Collection = %q, want the name of a collection", o.Collection)
 	}
-	return o.server().Check(o.Client)
+	return o.server().check(o.Client)
 }
 
 func (o Options) checkSearch() error {

@@ -8,7 +8,6 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/ragpilot/ragpilot/internal/base/qdrantconn"
 	"github.com/ragpilot/ragpilot/retriever/internal/remote"
 	"github.com/ragpilot/ragpilot/retriever/store"
 )
@@ -38,7 +37,7 @@ func Open(opts Options) (*Index, error) {
 	if opts.Filter != nil {
 		x.filter = api.NewFilterAsCondition(opts.Filter)
 	}
-	if x.client, x.owned, err = opts.server().Connect(opts.Client); err != nil {
+	if x.client, x.owned, err = opts.server().connect(opts.Client); err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
 	return x, nil
@@ -76,7 +75,7 @@ func (x *Index) call(ctx context.Context, op string, f func(context.Context) err
 // read sends a request with a method of the client, again while the server is unavailable. Only for what changes nothing on the
 // server. An argument that the server refused is bad.
 func read[Q, A any](ctx context.Context, x *Index, bad error, send func(context.Context, Q) (A, error), request Q) (out A, err error) {
-	err = x.calls.Retry(ctx, qdrantconn.Unavailable, func() error {
+	err = x.calls.Retry(ctx, unavailable, func() error {
 		out, err = send(ctx, request)
 		return typed(err, bad)
 	})

@@ -14,7 +14,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/eval"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // The arms: what stands in a prompt beside the conversation that it belongs to.
@@ -192,7 +191,7 @@ func runArm(ctx context.Context, data *Data, name string, capacity int, opts Pro
 	if err != nil {
 		return nil, err
 	}
-	store, err := memory.New(inmem.New(), memory.Config{Embedder: opts.Embedder})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: opts.Embedder})
 	if err != nil {
 		return nil, err
 	}

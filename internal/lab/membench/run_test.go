@@ -12,11 +12,10 @@ import (
 
 	"github.com/ragpilot/ragpilot/engines/sim"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/sqlite"
 )
 
-func inMemory(context.Context) (memory.Backend, error) { return inmem.New(), nil }
+func inMemory(context.Context) (memory.Backend, error) { return memory.NewInMemory(), nil }
 
 func recall(t *testing.T, data *Data, target Target) Recalled {
 	t.Helper()

@@ -17,7 +17,6 @@ import (
 	"github.com/ragpilot/ragpilot/framework"
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // Options of a [Path]; the zero Options take everything the trace has.
@@ -60,7 +59,7 @@ func New(ctx context.Context, trc []trace.Request, blocks *trace.Blocks, opts Op
 	if err != nil {
 		return nil, err
 	}
-	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		return nil, err
 	}

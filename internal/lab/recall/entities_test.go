@@ -9,7 +9,6 @@ import (
 	"github.com/ragpilot/ragpilot/internal/lab/trace"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // The boost by entities, which is on by default, does not lower recall: of the texts whose title a question names, found without
@@ -37,7 +36,7 @@ func TestEntitiesKeepRecall(t *testing.T) {
 	docs, cases := ByTitle(blocks, questions)
 	with, without := make([]float64, len(depths)), make([]float64, len(depths))
 	for off, at := range map[bool][]float64{false: with, true: without} {
-		store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical, NoEntities: off})
+		store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical, NoEntities: off})
 		if err != nil {
 			t.Fatal(err)
 		}

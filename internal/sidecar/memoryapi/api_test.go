@@ -14,7 +14,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 )
 
 // newAPI returns a handler in which each tenant, named by a header, has a store of its own.
@@ -24,7 +23,7 @@ func newAPI(t testing.TB) http.Handler {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, tenant := range []string{"", "other"} {
 		n := 0
-		s, err := memory.New(inmem.New(), memory.Config{
+		s, err := memory.New(memory.NewInMemory(), memory.Config{
 			Embedder: memory.Lexical,
 			Now:      func() time.Time { now = now.Add(time.Second); return now },
 			NewID:    func() string { n++; return "id-" + string(rune('a'+n-1)) },
@@ -129,7 +128,7 @@ func TestConversation(t *testing.T) {
 
 // Where the index has POST /search too, the members of a request decide which of the two answers.
 func TestSharedSearch(t *testing.T) {
-	store, err := memory.New(inmem.New(), memory.Config{Embedder: memory.Lexical})
+	store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: memory.Lexical})
 	if err != nil {
 		t.Fatal(err)
 	}

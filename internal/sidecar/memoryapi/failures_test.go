@@ -16,14 +16,12 @@ import (
 	"github.com/ragpilot/ragpilot/internal/sidecar/memoryapi"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 	"github.com/ragpilot/ragpilot/memory"
-	"github.com/ragpilot/ragpilot/memory/inmem"
 	"github.com/ragpilot/ragpilot/memory/postgres"
-	"github.com/ragpilot/ragpilot/memory/qdrant"
 )
 
 // failingBackend is a fake backend whose reads and changes fail with one error.
 type failingBackend struct {
-	*inmem.Backend
+	memory.Backend
 	err error
 }
 
@@ -50,7 +48,6 @@ func TestFailures(t *testing.T) {
 	}{
 		"unavailable":            {memory.ErrUnavailable, 503, "1", "The memory store is not available"},
 		"PostgreSQL unavailable": {postgres.ErrUnavailable, 503, "1", "The memory store is not available"},
-		"Qdrant unavailable":     {qdrant.ErrUnavailable, 503, "1", "The memory store is not available"},
 		"unavailable after a wait": {
 			fmt.Errorf("%w: %w", memory.ErrUnavailable, context.DeadlineExceeded), 503, "1",
 			"The memory store is not available",
@@ -65,7 +62,7 @@ func TestFailures(t *testing.T) {
 			"The memory store failed; whether the change was stored is not known",
 		},
 		"not erased": {
-			fmt.Errorf("%w: %w", qdrant.ErrNotErased, qdrant.ErrUnavailable), 500, "",
+			fmt.Errorf("%w: %w", memory.ErrNotErased, memory.ErrUnavailable), 500, "",
 			"The change is stored, but what it removed is not deleted from the memory store's server yet",
 		},
 		"full": {
@@ -84,7 +81,7 @@ func TestFailures(t *testing.T) {
 		"no model": {embed.ErrNotReady, 503, "1", "The sentence model of the memories is not ready: ask again"},
 	} {
 		failed := fmt.Errorf("%w: %w", c.err, secret)
-		store, err := memory.New(failingBackend{inmem.New(), failed}, memory.Config{Embedder: memory.Lexical})
+		store, err := memory.New(failingBackend{memory.NewInMemory(), failed}, memory.Config{Embedder: memory.Lexical})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +153,7 @@ func TestEmbedderFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			store, err := memory.New(inmem.New(), memory.Config{Embedder: embedder})
+			store, err := memory.New(memory.NewInMemory(), memory.Config{Embedder: embedder})
 			if err != nil {
 				t.Fatal(err)
 			}

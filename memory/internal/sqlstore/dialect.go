@@ -100,6 +100,15 @@ func (d *Dialect) covered(scope memory.Scope, args ...any) (where string, all []
 	return strings.Join(conditions, " AND "), args
 }
 
+// revisions returns the condition that selects the revisions of a memory, "" for all, that a scope covers.
+func (d *Dialect) revisions(scope memory.Scope, memoryID string) (where string, args []any) {
+	if memoryID == "" {
+		return d.covered(scope)
+	}
+	where, args = d.covered(scope, memoryID)
+	return "memory = $1 AND " + where, args
+}
+
 // inLog returns the condition that selects a log's messages.
 func (d *Dialect) inLog(log memory.Log) (where string, args []any) {
 	return "kind = $1 AND " + d.User + " = $2 AND " + d.Agent + " = $3 AND " + d.Run + " = $4",

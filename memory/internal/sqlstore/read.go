@@ -102,15 +102,9 @@ func (r *Reader) Follow(ctx context.Context, scope memory.Scope, since int64, to
 	return state, err
 }
 
-// History returns a memory's revisions.
-func (r *Reader) History(ctx context.Context, memoryID string) ([]memory.Revision, error) {
-	query := "SELECT " + r.revisionColumns() + " FROM history WHERE memory = $1 ORDER BY seq"
-	return all(ctx, r, query, []any{memoryID}, readRevision)
-}
-
-// ScopeHistory walks through a scope's revisions.
-func (r *Reader) ScopeHistory(ctx context.Context, scope memory.Scope, yield func(*memory.Revision) bool) error {
-	where, args := r.covered(scope)
+// History walks through revisions.
+func (r *Reader) History(ctx context.Context, scope memory.Scope, memoryID string, yield func(*memory.Revision) bool) error {
+	where, args := r.revisions(scope, memoryID)
 	return r.each(ctx, "SELECT "+r.revisionColumns()+" FROM history WHERE "+where+" ORDER BY seq", args, func(row Row) (bool, error) {
 		revision, err := readRevision(row)
 		return err == nil && yield(&revision), err

@@ -168,18 +168,9 @@ func (t *Tx) Append(ctx context.Context, r *memory.Revision) (bool, error) {
 	return n > 0, err
 }
 
-// Erase blanks the rows of a memory.
-func (t *Tx) Erase(ctx context.Context, memoryID string) (int, error) {
-	return t.blank(ctx, "memory = $1", memoryID)
-}
-
-// EraseScope blanks the rows of a scope.
-func (t *Tx) EraseScope(ctx context.Context, scope memory.Scope) (int, error) {
-	where, args := t.covered(scope)
-	return t.blank(ctx, where, args...)
-}
-
-func (t *Tx) blank(ctx context.Context, where string, args ...any) (int, error) {
+// Erase blanks rows.
+func (t *Tx) Erase(ctx context.Context, scope memory.Scope, memoryID string) (int, error) {
+	where, args := t.revisions(scope, memoryID)
 	return t.erase(ctx, nil, "UPDATE history SET old = '', new = ''", "old, new", "history", "(old <> '' OR new <> '') AND "+where, args...)
 }
 

@@ -1,4 +1,4 @@
-package qdrantconn
+package qdrant
 
 import (
 	"cmp"
@@ -15,48 +15,45 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Config says where a server is and how to talk to it.
-type Config struct {
+// connection says where a server is and how to talk to it.
+type connection struct {
 	Addr            string      // host:port of the gRPC services
 	APIKey          string      // sent with each request; empty: none
 	TLS             *tls.Config // nil: no encryption
 	MaxMessageBytes int         // of one answer
 }
 
-// DefaultAddr is where a server on this machine listens.
-const DefaultAddr = "localhost:6334"
-
-// Check returns an error that names the field of an adapter's Options: if there is a client to share and an address as well, or if
+// check returns an error that names the field of Options: if there is a client to share and an address as well, or if
 // the address has no port.
-func (c Config) Check(client *api.Client) error {
+func (c connection) check(client *api.Client) error {
 	switch {
 	case client != nil && (c.Addr != "" || c.APIKey != "" || c.TLS != nil):
 		return errors.New("Options.Client is set, and Addr, APIKey or TLS as well: the client has its own")
 	case client != nil || c.Addr == "":
 		return nil
 	}
-	if _, _, err := HostPort(c.Addr); err != nil {
+	if _, _, err := hostPort(c.Addr); err != nil {
 		return fmt.Errorf("Options.Addr = %q, want host:port: %w", c.Addr, err)
 	}
 	return nil
 }
 
-// Connect returns the client to share, or one of its own, which the caller closes.
-func (c Config) Connect(client *api.Client) (_ *api.Client, own bool, err error) {
+// connect returns the client to share, or one of its own, which the caller closes.
+func (c connection) connect(client *api.Client) (_ *api.Client, own bool, err error) {
 	if client != nil {
 		return client, false, nil
 	}
 	c.Addr = cmp.Or(c.Addr, DefaultAddr)
-	if client, err = Dial(c); err != nil {
+	if client, err = c.dial(); err != nil {
 		return nil, false, fmt.Errorf("Options.Addr = %q: %w", c.Addr, err)
 	}
 	return client, true, nil
 }
 
-// Dial returns a client that shares one connection between all its callers. It does not wait for the server. The error is
+// dial returns a client that shares one connection between all its callers. It does not wait for the server. The error is
 // about Addr or TLS.
-func Dial(c Config) (*api.Client, error) {
-	host, port, err := HostPort(c.Addr)
+func (c connection) dial() (*api.Client, error) {
+	host, port, err := hostPort(c.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +66,7 @@ func Dial(c Config) (*api.Client, error) {
 }
 
 // options are those of the connection.
-func (c Config) options() []grpc.DialOption {
+func (c connection) options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxMessageBytes)),
 		grpc.WithDisableRetry(), // we count attempts ourselves
@@ -84,8 +81,8 @@ var reconnect = backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6
 // connectTimeout bounds one attempt to connect, for example to a machine that is starting and drops packets.
 const connectTimeout = 5 * time.Second
 
-// HostPort splits an address into what the client takes.
-func HostPort(addr string) (string, int, error) {
+// hostPort splits an address into what the client takes.
+func hostPort(addr string) (string, int, error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", 0, err
