@@ -1,6 +1,7 @@
 package sidecar_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -68,13 +69,18 @@ func TestMetricsOfDamagedState(t *testing.T) {
 	if n := damages(); n != 0 {
 		t.Errorf("%v damages of new state", n)
 	}
-	path := filepath.Join(dir, "0000000000000001.journal")
+	path := filepath.Join(dir, "state.db")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[len(data)-1] ^= 1
-	data[60] ^= 1
+	for range 2 { // in two records
+		i := bytes.Index(data, []byte(`{"p":`))
+		if i < 0 {
+			t.Fatal("no prompts in the state")
+		}
+		data[i] ^= 1
+	}
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}

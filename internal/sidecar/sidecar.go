@@ -243,7 +243,7 @@ func (a *assembly) restoreState() error {
 		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)
 	}
 	metrics.Read(a.set, "ragpilot_state_damages_total",
-		"Places where the state on disk was damaged when it was opened; what stood there was lost.", st.Damages)
+		"Records of the state on disk that were lost to damage when it was opened; 1 if the whole file was set aside.", st.Damages)
 	back, err := st.Restore(a.orders, a.pilot)
 	if err != nil {
 		return fmt.Errorf("state_dir %q: %w", a.cfg.StateDir, err)

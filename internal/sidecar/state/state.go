@@ -2,15 +2,14 @@
 // running conversations stay as they are, and which prompts it has sent, so that it knows what the engine's cache still
 // holds. References need nothing of it: they follow from each body alone.
 //
-// Everything is in one journal (package journal): a killed process loses nothing that was answered. What cannot be
-// written is counted and costs a cache miss after the next restart, never an answer.
+// Everything is a list of records in one SQLite file: a killed process loses nothing that was answered. What cannot be
+// written is logged and costs a cache miss after the next restart, never an answer.
 package state
 
 import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,16 +18,12 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/internal/prompt/orders"
-	"github.com/ragpilot/ragpilot/internal/sidecar/state/journal"
 )
 
-// version is that of the records' meaning.
-const version = 1
+// maxRecords and maxBytes bound what is kept: planning that many prompts again takes about two seconds.
+const maxRecords, maxBytes = 40_000, 128 << 20
 
-// maxRecords bounds what is kept: planning that many prompts again takes about two seconds.
-const maxRecords = 40_000
-
-// record is one line of the journal; one of the fields is set.
+// record is one note; one of the fields is set.
 type record struct {
 	Order *order    `json:"o,omitempty"`
 	Plan  *plan     `json:"p,omitempty"`
@@ -66,19 +61,23 @@ type clearing struct {
 
 // State is an open state. Safe for concurrent use after Restore.
 type State struct {
-	journal *journal.Journal
+	notes   *notes
+	damages atomic.Int64
 	log     *slog.Logger
 	failed  atomic.Int64
 }
 
 // Open opens the state of a directory, which no other process may use at the same time.
 func Open(dir string, log *slog.Logger) (*State, error) {
-	j, err := journal.Open(dir, journal.Options{MaxRecords: maxRecords, Version: version})
+	n, aside, err := openNotes(dir, maxRecords, maxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	s := &State{journal: j, log: log}
-	s.report()
+	s := &State{notes: n, log: log}
+	if aside != nil {
+		s.damages.Store(1)
+		log.Warn("state cannot be read and is set aside: conversations that run are planned again", "file", fileName, "renamed", fileName+asideSuffix, "error", aside)
+	}
 	return s, nil
 }
 
@@ -89,12 +88,14 @@ type Restored struct{ Orders, Plans, Skipped int }
 // once, before anything is noted.
 func (s *State) Restore(mem orders.Store, pilot *contextpilot.Pilot) (Restored, error) {
 	var out Restored
-	_, err := s.journal.Replay(func(text []byte) error {
-		out.read(text, mem, pilot)
-		return nil
-	})
+	damaged, err := s.notes.each(func(text []byte) { out.read(text, mem, pilot) })
 	if err != nil {
 		return out, fmt.Errorf("state: %w", err)
+	}
+	if damaged > 0 {
+		s.damages.Add(int64(damaged))
+		s.log.Warn("state is damaged: what stood there is lost, all else is kept; conversations whose order is lost are planned again, "+
+			"and what a lost note forgot may be known again", "file", fileName, "damages", damaged)
 	}
 	return out, nil
 }
@@ -190,7 +191,7 @@ func (s *State) Cleared(models []string) {
 func (s *State) append(r record) {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = s.journal.Append(text)
+		err = s.notes.append(text)
 	}
 	if err != nil && s.failed.Add(1) == 1 { // the others would say the same
 		s.log.Error("state cannot be written; answers go on, but the next restart will know less", "error", err)
@@ -198,7 +199,7 @@ func (s *State) append(r record) {
 }
 
 // Close writes everything to the disk.
-func (s *State) Close() error { return errors.Join(s.journal.Sync(), s.journal.Close()) }
+func (s *State) Close() error { return s.notes.close() }
 
 // Orders returns a store that notes what is put into inner, and which tenants are forgotten.
 func (s *State) Orders(inner orders.Store) orders.Store { return &noted{Store: inner, state: s} }
@@ -235,20 +236,5 @@ func (n *noted) Forget(ctx context.Context, tenant string) error {
 	return err
 }
 
-// report logs what of the state could not be read.
-func (s *State) report() {
-	r := s.journal.Recovery()
-	for _, d := range r.Damaged {
-		s.log.Warn("state is damaged: what stood there is lost, all else is kept; conversations whose order is lost are planned again, "+
-			"and what a lost note forgot may be known again", "file", d.Segment, "damages", d.Damages, "bytes", d.Bytes)
-	}
-	if len(r.OtherVersion) > 0 {
-		s.log.Warn("state of another release is set aside and not used: conversations that run are planned again", "files", r.OtherVersion)
-	}
-	if r.TornBytes > 0 {
-		s.log.Info("the last note of the state was half written when its process ended, and is cut off", "bytes", r.TornBytes)
-	}
-}
-
-// Damages returns at how many places the state was damaged when it was opened.
-func (s *State) Damages() int { return s.journal.Recovery().Damages }
+// Damages returns how many records were lost to damage, or 1 if the whole file was set aside. [State.Restore] counts them.
+func (s *State) Damages() int { return int(s.damages.Load()) }
