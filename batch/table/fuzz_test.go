@@ -86,11 +86,6 @@ func FuzzOpenAI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzed(t, OpenAI, data) })
 }
 
-func FuzzParquet(f *testing.F) {
-	f.Add(parquetBytes(f, 3))
-	f.Fuzz(func(t *testing.T, data []byte) { fuzzed(t, Parquet, data) })
-}
-
 // TestRoundTrip writes any cells, and reads the same ones.
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()

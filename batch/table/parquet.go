@@ -2,12 +2,15 @@ package table
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // parquetFile reads Parquet.
@@ -24,11 +27,11 @@ type parquetField struct {
 	text     func(parquet.Value) string // of a flat column; nil: it is nested
 }
 
-// openParquet checks the file and reads its schema.
-func openParquet(ctx context.Context, t *Table) error {
+// openParquet reads the file's schema.
+func openParquet(_ context.Context, t *Table) error {
 	p := &parquetFile{t: t}
 	t.reader = p
-	return p.with(func(in input, f *parquet.File) error {
+	return p.with(func(f *parquet.File) error {
 		p.types = oldTypes(f)
 		leaf := 0
 		columns := make([]string, 0, len(f.Root().Columns()))
@@ -45,7 +48,7 @@ func openParquet(ctx context.Context, t *Table) error {
 		if err := t.setColumns("", columns); err != nil {
 			return err
 		}
-		return guardChunks(ctx, t, in, f)
+		return checkBooleans(f)
 	})
 }
 
@@ -61,44 +64,36 @@ func leaves(c *parquet.Column) int {
 	return n
 }
 
-// guardChunks checks all pages.
-func guardChunks(ctx context.Context, t *Table, in input, f *parquet.File) error {
-	var columns []*parquet.Column
-	var walk func(*parquet.Column)
-	walk = func(c *parquet.Column) {
-		if c.Leaf() {
-			columns = append(columns, c)
-		}
-		for _, c := range c.Columns() {
-			walk(c)
-		}
+// errParquet is why a file is not read that is no Parquet file, or a broken one.
+var errParquet = errors.New("broken Parquet file")
+
+// checkFooter checks how long the file's metadata are: the library allocates what the file says, up to 4 GiB.
+func checkFooter(f input, size int64) error {
+	var tail [8]byte
+	if size < 12 {
+		return fmt.Errorf("%w: %d bytes are too few", errParquet, size)
 	}
-	walk(f.Root())
-	groups, first := f.Metadata().RowGroups, 1
-	for g := range groups {
-		if len(groups[g].Columns) != len(columns) {
-			return fmt.Errorf("%w: row group %d has %d columns, the schema %d", errParquet, g+1, len(groups[g].Columns), len(columns))
-		}
-		if groups[g].NumRows == 0 {
-			continue // its columns may stand nowhere
-		}
-		memory := int64(0)
-		for i := range groups[g].Columns {
-			page, err := guardChunk(ctx, in, f.Size(), &groups[g].Columns[i], columns[i])
-			if codec := groups[0].Columns[i].MetaData.Codec; codec != groups[g].Columns[i].MetaData.Codec {
-				// The library unpacks all row groups as the first, so unpack has not bounded what it allocates.
-				err = fmt.Errorf("%w: not compressed as in the first row group, with %s", ErrFormat, codec)
-			}
-			if memory += page; err == nil && memory > mostMemory {
-				err = fmt.Errorf("%w: one page of each column has more than %d bytes", ErrTooLarge, mostMemory)
-			}
-			if err != nil {
-				name := strings.Join(columns[i].Path(), ".")
-				place := fmt.Sprintf("row group %d, from row %d", g+1, first)
-				return &Error{Source: t.source, Place: place, Column: name, Err: invalid(err)}
+	if _, err := f.ReadAt(tail[:], size-8); err != nil {
+		return err
+	}
+	if string(tail[4:]) != "PAR1" {
+		return fmt.Errorf("%w: it does not end as a Parquet file does, so it is cut off or none", errParquet)
+	}
+	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 {
+		return fmt.Errorf("%w: metadata of %d bytes in a file of %d", errParquet, n, size)
+	}
+	return nil
+}
+
+// checkBooleans refuses booleans in runs: the library reads a run of true as one true and seven false.
+func checkBooleans(f *parquet.File) error {
+	for _, group := range f.Metadata().RowGroups {
+		for i := range group.Columns {
+			m := &group.Columns[i].MetaData
+			if m.Type == format.Boolean && m.NumValues > 0 && !slices.Contains(m.Encoding, format.Plain) {
+				return fmt.Errorf("%w: column %q has booleans in runs; write them with plain encoding (data page version 1.0)", ErrFormat, strings.Join(m.PathInSchema, "."))
 			}
 		}
-		first += int(groups[g].NumRows)
 	}
 	return nil
 }
@@ -117,7 +112,7 @@ func invalid(err error) error {
 }
 
 // with calls f with the open file. A panic of the library is an error.
-func (p *parquetFile) with(f func(input, *parquet.File) error) (err error) {
+func (p *parquetFile) with(f func(*parquet.File) error) (err error) {
 	in, err := p.t.file.open()
 	if err != nil {
 		return p.t.fail("", err)
@@ -129,14 +124,14 @@ func (p *parquetFile) with(f func(input, *parquet.File) error) (err error) {
 		}
 	}()
 	size := p.t.file.info.Size()
-	if err := guardFooter(in, size); err != nil {
+	if err := checkFooter(in, size); err != nil {
 		return p.t.fail("", invalid(err))
 	}
 	file, err := parquet.OpenFile(in, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return p.t.fail("", invalid(err))
 	}
-	if err := f(in, file); err != nil {
+	if err := f(file); err != nil {
 		return p.t.fail("", invalid(err))
 	}
 	return nil
@@ -147,7 +142,7 @@ type callerPanic struct{ fault any }
 
 func (p *parquetFile) each(ctx context.Context, f func(*Row) bool) (err error) {
 	var fault *callerPanic
-	err = p.with(func(_ input, file *parquet.File) error {
+	err = p.with(func(file *parquet.File) error {
 		n := 0
 		for _, group := range file.RowGroups() {
 			if group.NumRows() == 0 {

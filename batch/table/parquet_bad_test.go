@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -50,8 +49,12 @@ func TestBadParquet(t *testing.T) {
 		return b.Bytes()
 	}
 	good := file(record{"1", "2"}, record{"3", "4"}, record{"5", "6"})
-	size := int32(1 << 30)
-	huge := []byte{0xff, 0xff, 0xff, 0xff, 0x07} // 2 GiB
+	var booleans bytes.Buffer
+	if err := parquet.Write(&booleans, []struct {
+		Yes bool `parquet:"yes"`
+	}{{true}, {true}}); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name, content string
 		cause         error
@@ -68,22 +71,16 @@ func TestBadParquet(t *testing.T) {
 			[]string{"row 2", `column "a"`, "2000 bytes", "MaxCell"},
 		},
 		{"a footer larger than the file", string(good[:len(good)-8]) + "\xff\xff\xff\x00PAR1", ErrInvalid, []string{"metadata of 16777215 bytes"}},
-		{"a footer of 4 GiB", string(good[:len(good)-8]) + "\xff\xff\xff\xffPAR1", ErrTooLarge, []string{"metadata of 4294967295 bytes"}},
-		{"a list of 2 billion", withFooter(good, append([]byte{0x15, 2, 0x19, 0xfc}, huge...)), ErrInvalid, []string{"sizes"}},
-		{"a text of 2 GiB", withFooter(good, append([]byte{0x15, 2, 0x19, 0x1c, 0x48}, huge...)), ErrInvalid, []string{"sizes"}},
-		{"deep structs", withFooter(good, bytes.Repeat([]byte{0xfc}, 1<<20)), ErrInvalid, []string{"sizes"}},
-		{"large values", changedFooter(t, good, func(m *format.FileMetaData) { m.Schema[1].TypeLength = &size }), ErrInvalid, []string{"1073741824"}},
-		{"many children", changedFooter(t, good, func(m *format.FileMetaData) { m.Schema[0].NumChildren = size }), ErrInvalid, []string{"1073741824"}},
-		{"another compression", changedFooter(t, good, func(m *format.FileMetaData) {
-			m.RowGroups[1].Columns[1].MetaData.Codec = format.Uncompressed
-		}), ErrFormat, []string{"row group 2, from row 3", `column "b"`, "SNAPPY"}},
-		{"values that are not there", changedFooter(t, good, func(m *format.FileMetaData) {
-			m.RowGroups[0].Columns[0].MetaData.NumValues++
-		}), ErrInvalid, []string{"row group 1, from row 1", `column "a"`, "2 values of 3"}},
 		{
 			"rows that are not there", changedFooter(t, good, func(m *format.FileMetaData) { m.RowGroups[1].NumRows++ }), ErrInvalid,
 			[]string{"row 4", "1 rows of 2"},
 		},
+		{"booleans in runs", changedFooter(t, booleans.Bytes(), func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[0].MetaData.Encoding = []format.Encoding{format.RLE}
+		}), ErrFormat, []string{`column "yes"`, "plain encoding"}},
+		{"no file of its columns", changedFooter(t, good, func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns = nil
+		}), ErrInvalid, nil},
 		{"an empty name", changedFooter(t, good, func(m *format.FileMetaData) { m.Schema[1].Name = "" }), ErrInvalid, []string{"column 1 is empty"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,56 +116,5 @@ func TestHugeParquetCell(t *testing.T) {
 	err := firstError(t, write(t, "t.parquet", b.String()), Options{})
 	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), `row 2: column "a"`) {
 		t.Errorf("got %.300v", err)
-	}
-}
-
-// TestThriftSkips checks that fields the format has not are passed over, and that their sizes are checked.
-func TestThriftSkips(t *testing.T) {
-	for name, test := range map[string]struct {
-		data string
-		ok   bool
-	}{
-		"a list of lists":      {"\x15\x02\x09\xc8\x01\x29\x12\x01\x12\x02\x00", true},
-		"a list of many lists": {"\x15\x02\x09\xc8\x01\xf9\xff\xff\x7f\x00", false},
-		"a map":                {"\x15\x02\x0b\xc8\x01\x00\x00", false},
-	} {
-		var h format.PageHeader
-		_, err := decodeThrift(bufio.NewReader(strings.NewReader(test.data)), int64(len(test.data)), &h)
-		if sizes := errors.Is(err, errThrift); sizes == test.ok {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestWrongCounts checks that a page is refused whose counts are wrong: the library would wait for values that are not there.
-func TestWrongCounts(t *testing.T) {
-	some := int64(7)
-	var b bytes.Buffer
-	if err := parquet.Write(&b, []struct {
-		A *int64 `parquet:"a,optional"`
-	}{{&some}, {}, {&some}}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := b.Bytes()[file.Metadata().RowGroups[0].Columns[0].MetaData.DataPageOffset:]
-	for name, change := range map[string]func(*format.PageHeader, []byte) []byte{
-		"right":         func(_ *format.PageHeader, data []byte) []byte { return data },
-		"NULLs":         func(h *format.PageHeader, data []byte) []byte { h.DataPageHeaderV2.NumNulls = 0; return data },
-		"values":        func(h *format.PageHeader, data []byte) []byte { h.DataPageHeaderV2.NumValues = 1000; return data },
-		"a value short": func(_ *format.PageHeader, data []byte) []byte { return data[:len(data)-1] },
-	} {
-		var h format.PageHeader
-		n, err := decodeThrift(bytes.NewReader(page), int64(len(page)), &h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data := change(&h, page[n:n+int64(h.CompressedPageSize)])
-		_, err = guardPage(&h, data, format.Uncompressed, file.Root().Column("a"))
-		if right := name == "right"; right != (err == nil) || !right && !errors.Is(err, errParquet) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -37,10 +37,10 @@ func TestWriteParquetWithEncodingsOfOthers(t *testing.T) {
 	}
 	const dictionary, packed = format.PlainDictionary, format.BitPacked //nolint:staticcheck // old files have the deprecated ones
 	for name, encodings := range map[string][5][]format.Encoding{
-		"levels first":     {{format.RLE, format.RLEDictionary}, {format.RLE}, {format.RLE, format.Plain}, {format.RLE}, {format.RLE}},
+		"levels first":     {{format.RLE, format.RLEDictionary}, {format.RLE}, {format.RLE, format.Plain}, {format.RLE}, {format.RLE, format.Plain}},
 		"old dictionaries": {{dictionary, format.RLE}, {format.Plain}, {format.Plain}, {format.ByteStreamSplit}, {format.Plain}},
-		"old levels":       {{packed, dictionary}, {packed, format.Plain}, {packed}, {packed}, {packed}},
-		"packed numbers":   {{format.RLE, format.RLEDictionary}, {format.Plain}, {format.ByteStreamSplit}, {format.RLE}, {format.RLE}},
+		"old levels":       {{packed, dictionary}, {packed, format.Plain}, {packed}, {packed}, {packed, format.Plain}},
+		"packed numbers":   {{format.RLE, format.RLEDictionary}, {format.Plain}, {format.ByteStreamSplit}, {format.RLE}, {format.RLE, format.Plain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := open(t, write(t, "t.parquet", changedFooter(t, b.Bytes(), func(m *format.FileMetaData) {

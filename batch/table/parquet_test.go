@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -121,47 +120,12 @@ func TestWriteParquet(t *testing.T) {
 	}
 }
 
-// TestBrokenParquet cuts a file off and changes bytes: there is an error or a table, no panic, and no memory far beyond the file.
-func TestBrokenParquet(t *testing.T) {
-	testkit.NotUnderRace(t)
+// TestCutParquet cuts a file off: there is an error.
+func TestCutParquet(t *testing.T) {
 	whole := parquetBytes(t, 4)
 	for at := 1; at < len(whole); at += 1 + at/20 {
 		if err := firstError(t, write(t, "t.parquet", string(whole[:at])), Options{}); !errors.Is(err, ErrInvalid) {
 			t.Fatalf("cut off at %d of %d: %v", at, len(whole), err)
-		}
-	}
-	breakBytes(t, whole, 0xff, 0x01, 0x10)
-
-	some := int64(7)
-	var b bytes.Buffer
-	if err := parquet.Write(&b, []struct {
-		A *int64 `parquet:"a,optional"`
-	}{{&some}, {}, {&some}, {&some}, {}, {&some}, {&some}}); err != nil {
-		t.Fatal(err)
-	}
-	breakBytes(t, b.Bytes(), 0x01, 0x02, 0x04, 0x08, 0x10, 0xff)
-}
-
-// breakBytes reads a file with each byte changed by one of the masks in turn.
-func breakBytes(t *testing.T, whole []byte, masks ...byte) {
-	t.Helper()
-	path := write(t, "t.parquet", "x")
-	var before, after runtime.MemStats
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for at := 0; at < len(whole); at += step {
-		broken, mask := bytes.Clone(whole), masks[at%len(masks)]
-		broken[at] ^= mask
-		if err := os.WriteFile(path, broken, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&before)
-		err := firstError(t, path, Options{})
-		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
-			t.Errorf("byte %d by %#x: %d bytes of memory, %v", at, mask, used, err)
 		}
 	}
 }

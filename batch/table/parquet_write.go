@@ -48,7 +48,7 @@ func newParquetEncoder(out *output, like *Table, columns []string) (encoder, err
 		return nil, fmt.Errorf("%w: %s as Parquet", ErrFormat, like.Format)
 	}
 	e := &parquetEncoder{row1: make([]parquet.Row, 1)}
-	err := p.with(func(_ input, f *parquet.File) error {
+	err := p.with(func(f *parquet.File) error {
 		group := &orderedGroup{}
 		copied := parquetCopy{f.Metadata(), oldTypes(f)}
 		for _, column := range f.Root().Columns() {
