@@ -113,9 +113,9 @@ func (c Config) retrieve(ctx context.Context) ([]retrieved, error) {
 	return out, nil
 }
 
-// NotPages are the files of the documentation's folder that the demonstration does not read: tables of figures,
+// NotPages are the files of the documentation's folder that the demonstration does not read: tables of settings, and of figures,
 // which change with every measurement and answer no question in words.
-func NotPages() []string { return []string{"results.md"} }
+func NotPages() []string { return []string{"reference.md", "results.md"} }
 
 var _ contextpilot.Tokenizer = SimTokenizer{}
 

@@ -90,9 +90,9 @@ type Config struct {
 	Hold Hold `yaml:"hold"`
 	// Stabilise says what is kept as it was at the beginning of prompts.
 	Stabilise Stabilise `yaml:"stabilise"`
-	// Workers and MaxTokens are options of the reference. The first has no effect here, see [Config.Warnings]; the second is shown
-	// by /health and bounds nothing.
-	Workers   int `yaml:"workers"`
+	// Workers is an option of the reference without effect here, see [Config.Warnings].
+	Workers int `yaml:"workers"`
+	// MaxTokens is an option of the reference that /health shows; it bounds nothing.
 	MaxTokens int `yaml:"max_tokens"`
 	// Shadow plans requests and measures, but forwards them as they came.
 	Shadow bool `yaml:"shadow"`
@@ -210,8 +210,10 @@ const (
 
 // TLS names PEM files. Cert and Key are given together; they are read again on [Server.Reload].
 type TLS struct {
+	// Cert is the certificate, which is served with Key.
 	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
+	// Key is the certificate's key.
+	Key string `yaml:"key"`
 	// ClientCA holds the authorities of client certificates; if given, every client must have one.
 	ClientCA string `yaml:"client_ca"`
 }

@@ -14,8 +14,9 @@ type Price struct {
 	Input float64 `yaml:"input"`
 	// CacheRead is for those that come from the cache; 0: as the provider has it for all models, else nothing.
 	CacheRead float64 `yaml:"cache_read"`
-	// CacheWrite is for those that are written to it, CacheWrite1h for those that are to stay an hour; 0: as CacheRead.
-	CacheWrite   float64 `yaml:"cache_write"`
+	// CacheWrite is for those that are written to it; 0: as CacheRead.
+	CacheWrite float64 `yaml:"cache_write"`
+	// CacheWrite1h is for those that are written to stay an hour; 0: as CacheRead.
 	CacheWrite1h float64 `yaml:"cache_write_1h"`
 	// Output is for generated tokens.
 	Output float64 `yaml:"output"`
