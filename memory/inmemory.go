@@ -62,12 +62,14 @@ func (b *inMemory) Change(ctx context.Context, f func(tx Tx) error) error {
 }
 
 func (b *inMemory) Get(ctx context.Context, ids []string) (found []Memory, err error) {
-	return found, b.Scan(ctx, Scope{}, Memories, func(r *Record) bool {
-		if slices.Contains(ids, r.Memory.ID) {
-			found = append(found, r.Memory)
+	err = b.alone(ctx, func() {
+		for _, id := range ids {
+			if r := b.records[id]; r != nil {
+				found = append(found, r.copied().Memory)
+			}
 		}
-		return true
 	})
+	return found, err
 }
 
 func (b *inMemory) Scan(ctx context.Context, scope Scope, part Part, yield func(*Record) bool) error {
