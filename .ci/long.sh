@@ -61,8 +61,6 @@ judge() { .ci/judge.sh; }
 
 fuzz() { .ci/fuzz.sh; }
 
-clients() { .ci/clients.sh; }
-
 platforms() {
 	local platform
 	for platform in linux/amd64 linux/arm64 linux/386 darwin/arm64 windows/amd64; do
@@ -87,7 +85,7 @@ lint() {
 release() { .ci/reproducible.sh; }
 
 # Those that take longest first.
-parts=(race invariants everything fuzz platforms stores soak llamacpp gpu clients faults lint judge release adapters streams)
+parts=(race invariants everything fuzz platforms stores soak llamacpp gpu faults lint judge release adapters streams)
 if (($# > 0)); then parts=("$@"); fi
 for part in "${parts[@]}"; do
 	if [[ $(type -t "$part") != function ]]; then
