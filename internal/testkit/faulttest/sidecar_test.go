@@ -40,6 +40,15 @@ type vitals struct{ goroutines, files int }
 // serve starts a sidecar in front of an upstream, with settings in YAML and flags on top.
 func serve(t *testing.T, upstream, settings string, flags ...string) *sidecar {
 	t.Helper()
+	return serveIn(t, nil, upstream, settings, flags...)
+}
+
+// tidy has Go collect garbage when the heap comes near to what a process may take: how late it does otherwise depends on how busy the machine is.
+func tidy(mib int) []string { return []string{fmt.Sprintf("GOMEMLIMIT=%dMiB", mib)} }
+
+// serveIn starts a sidecar with variables in its environment.
+func serveIn(t *testing.T, variables []string, upstream, settings string, flags ...string) *sidecar {
+	t.Helper()
 	name, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +67,7 @@ func serve(t *testing.T, upstream, settings string, flags ...string) *sidecar {
 		"--infer-api-url",
 		upstream,
 	}
-	s.process = launch(t, nil, name, append(args, flags...)...)
+	s.process = launch(t, variables, name, append(args, flags...)...)
 	found := s.log.until(t, `msg=listening addr=(\S+) admin_addr=(\S+) `)
 	s.addr, s.url, s.admin = found[1], "http://"+found[1], "http://"+found[2]
 	return s
