@@ -47,7 +47,7 @@ func (f *batchEngineFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.engines, "engine", []string{"local"},
 		"`local|URL|sim`: a model in this process, the base URL of an OpenAI-compatible engine, or the simulator; may be given several times")
 	flags.StringVar(&f.model, "model", "",
-		"`MODEL` to ask an engine for; with local a GGUF file, a folder, or the name of a model that can be pulled")
+		"`MODEL` to ask an engine for; with local a GGUF file, or the name of a model that can be pulled")
 	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` for an engine; RAGPILOT_API_KEY is safer")
 	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` requests in flight on each engine; 0: found out by trying (4 with local)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "longest `TIME` of one attempt; 0: 15m")

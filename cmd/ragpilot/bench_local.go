@@ -34,7 +34,7 @@ func newBenchLocal() *cobra.Command {
 		`Local computes prompts of given lengths from an empty cache and generates an answer to each, several times in turn, and
 prints the best time of each in tokens a second, with the resident memory. No cache helps with the prompts.`, f.run)
 	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, folder, or the name of a model that can be pulled")
+	flags.StringVar(&f.model, "model", defaultModel, "GGUF `FILE`, or the name of a model that can be pulled")
 	flags.IntVar(&f.threads, "threads", 1, "compute on `N` threads")
 	registerDevice(flags, &f.device, &f.deviceMemory)
 	flags.IntSliceVar(&f.prompts, "prompt", []int{512}, "lengths of the prompts in `TOKENS`, with commas between them")

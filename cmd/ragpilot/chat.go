@@ -64,8 +64,7 @@ func newChat() *cobra.Command {
 	engine := flags.Lookup("engine")
 	engine.Usage = "`local|URL`: a model in this process, or the base URL of an OpenAI-compatible engine"
 	engine.DefValue, f.engine = "local", "local"
-	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be " +
-		"pulled"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, or the name of a model that can be pulled"
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func (f *compressFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Window, "window", local.DefaultWindow, "`TOKENS` that are computed together; longer corpora are cut")
 	flags.StringVar(&f.Out, "out", "", "`FILE` to write")
 	flags.StringVar(&f.Model, "model", defaultModel,
-		"`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+		"`FILE|NAME`: a GGUF file, or a model's name, which is fetched if it is not there")
 	flags.IntVar(&f.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
 	registerDevice(flags, &f.Device, &f.DeviceBytes)
 }

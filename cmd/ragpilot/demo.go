@@ -55,8 +55,7 @@ goes to standard output, a picture to a file.`, f.run)
 		"local " +
 		"for the built-in questions if that is possible, else sim"
 	engine.DefValue, f.engine = "auto", "auto"
-	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, a folder, or the name of a model that can be " +
-		"pulled"
+	flags.Lookup("model").Usage = "`MODEL` to ask a real engine for; with local a GGUF file, or the name of a model that can be pulled"
 	flags.StringVar(&f.out, "out", "ragpilot-demo.html", "picture `FILE`; empty: none")
 	return cmd
 }

@@ -33,7 +33,7 @@ func examineLocal(ctx context.Context, name string, probe bool) (*doctor.Report,
 	}
 	path, err := modelFile(ctx, name, os.Stderr)
 	if err != nil {
-		add("model", doctor.Problem, err.Error(), "name a GGUF file, a folder in the form of Hugging Face, or smollm2 in --model")
+		add("model", doctor.Problem, err.Error(), "name a GGUF file, or smollm2, in --model")
 		return report, ctx.Err()
 	}
 	cards := gpu.Diagnose() // before a card is used: some let only one program in

@@ -63,7 +63,7 @@ func (f *engineFlags) open() (*openai.Engine, error) {
 // defaultModel is the model that is fetched if none is named.
 const defaultModel = "smollm2"
 
-// modelFile returns the path of a model: a file's or folder's own, or that of a model by name, which is fetched if it is not there.
+// modelFile returns the path of a model: a file's own, or that of a model by name, which is fetched if it is not there.
 // If progress is a terminal it shows how far that is, otherwise one line that it takes its time. Errors name the flag --model.
 func modelFile(ctx context.Context, name string, progress io.Writer) (path string, err error) {
 	name = cmp.Or(name, defaultModel)

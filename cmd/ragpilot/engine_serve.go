@@ -59,7 +59,7 @@ not a fast engine. Without keys and without TLS: listen where you trust all. SIG
 func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 	c, e := &f.config, &f.events
 	flags.StringVar(&f.model, "model", defaultModel,
-		"`FILE|NAME`: a GGUF file, a folder with safetensors, or a model's name, which is fetched if it is not there")
+		"`FILE|NAME`: a GGUF file, or a model's name, which is fetched if it is not there")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "serve on `HOST:PORT`; port 0 takes a free one")
 	flags.StringVar(&c.Served, "served-name", "", "`NAME` that requests ask for; empty: the model's name, or its file's")
 	flags.IntVar(&c.Threads, "threads", 0, "`N` threads that compute; 0: one for each processor")
@@ -83,11 +83,7 @@ func (f *engineServeFlags) register(flags *pflag.FlagSet) {
 
 // name is what the model is called: --served-name, or the name of its file.
 func (f *engineServeFlags) name() string {
-	model := f.model
-	if path, err := filepath.Abs(model); err == nil { // "." is a folder with a name
-		model = path
-	}
-	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(model), ".gguf"))
+	return cmp.Or(f.config.Served, strings.TrimSuffix(filepath.Base(f.model), ".gguf"))
 }
 
 // check refuses numbers by the names of their flags.

@@ -61,7 +61,7 @@ With --load it fills one user's store with many memories, and measures time, mem
 	flags.IntVar(&f.k, "k", memory.DefaultK, "`NUMBER` of memories in a prompt")
 	flags.IntVar(&f.cache, "cache", membench.DefaultCache, "size in `TOKENS` of the smaller one of two prefix caches")
 	flags.IntVar(&f.answers, "answers", 0, "have a model in this process answer `N` turns of each kind of prompt, which is slow")
-	flags.StringVar(&f.model, "model", "", "`MODEL` for --answers: a GGUF file, a folder, or the name of a model that can be pulled")
+	flags.StringVar(&f.model, "model", "", "`MODEL` for --answers: a GGUF file, or the name of a model that can be pulled")
 	flags.IntVar(&f.load, "load", 0, "in place of all that, fill a store with `N` memories of one user and measure it")
 	flags.IntVar(&f.writers, "writers", 0, "with --load, search once more while `N` writers add")
 	flags.DurationVar(&f.pause, "pause", 0, "with --writers, `TIME` that each waits between two adds; 0: as fast as they can")

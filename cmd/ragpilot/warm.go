@@ -23,7 +23,7 @@ keys and values in --cache-dir. chat with the same --docs, --cache-dir and --mod
 answers without computing them. Blocks that are there already are not computed again, so that an interrupted run goes on.`, f.warm)
 	flags := cmd.Flags()
 	flags.StringVar(&f.docs, "docs", "", "folder of documents: text, Markdown, HTML, PDF; empty: a few short ones that are built in: `DIR`")
-	flags.StringVar(&f.model, "model", "", "a GGUF file, a folder, or the name of a model that can be pulled: `MODEL`; empty: "+defaultModel)
+	flags.StringVar(&f.model, "model", "", "a GGUF file, or the name of a model that can be pulled: `MODEL`; empty: "+defaultModel)
 	registerFiles(flags, &f.local)
 	return cmd
 }

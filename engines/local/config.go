@@ -32,7 +32,7 @@ const BlockTokens = kvstore.PageTokens
 
 // Config holds the settings of an Engine; zero values stand for the defaults.
 type Config struct {
-	// Model is the path of a GGUF file, or of a folder in the form of Hugging Face.
+	// Model is the path of a GGUF file.
 	Model string
 	// Served is the name that requests may ask for; empty: the model's own.
 	Served string

@@ -6,8 +6,8 @@
 //	defer engine.Close()
 //	response, err := engine.Generate(ctx, engines.Request{Messages: []engines.Message{{Role: engines.User, Content: "Hello"}}}, nil)
 //
-// Package local/model fetches a model that is small enough for any machine. Models are GGUF files, or folders with config.json,
-// tokenizer.json and *.safetensors; architectures llama, qwen2 and qwen3.
+// Package local/model fetches a model that is small enough for any machine. Models are GGUF files of the architectures
+// llama, qwen2 and qwen3.
 //
 // # What is exact
 //

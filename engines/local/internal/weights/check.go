@@ -10,21 +10,17 @@ import (
 // Architectures that are read.
 var architectures = []string{"llama", "qwen2", "qwen3"}
 
-// Families that are not read, by what their layers have that is not computed here. Names are those of GGUF files and of config.json.
+// Families that are not read, by what their layers have that is not computed here.
 var others = map[string][]string{
 	"in some layers attention sees a window only": {
-		"gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma4", "gemma-embedding", "cohere2", "gpt-oss", "gpt_oss", "exaone4", "olmo3", "mimo2",
-		"step35", "smallthinker",
+		"gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "cohere2", "gpt-oss", "exaone4", "mimo2", "step35", "smallthinker",
 	},
 	"some layers have a state in place of attention": {
-		"qwen3next", "qwen3_next", "qwen35", "qwen35moe", "qwen3_5", "qwen3_5_text", "jamba", "falcon-h1", "falcon_h1",
-		"granitehybrid", "granitemoehybrid",
-		"nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "plamo2", "kimi-linear",
+		"qwen3next", "qwen35", "qwen35moe", "jamba", "falcon-h1", "granitehybrid", "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe", "plamo2",
+		"kimi-linear",
 	},
 	"the layers have a state in place of attention": {"mamba", "mamba2", "rwkv6", "rwkv7"},
-	"mixtures of experts": {
-		"qwen2moe", "qwen2_moe", "qwen3moe", "qwen3_moe", "mixtral", "granitemoe", "olmoe", "deepseek2", "llama4",
-	},
+	"mixtures of experts":                           {"qwen2moe", "qwen3moe", "granitemoe", "olmoe", "deepseek2", "llama4"},
 }
 
 // supported returns an error that names an architecture which is not read, with the reason where it is known.

@@ -129,6 +129,9 @@ func TestOtherFiles(t *testing.T) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
+	if _, err := weights.Open(dir); err == nil || err.Error() != "weights: "+dir+": it is a folder; want a GGUF file" {
+		t.Errorf("a folder: the error is %v", err)
+	}
 	if _, err := weights.Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}

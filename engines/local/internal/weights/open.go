@@ -9,8 +9,8 @@ import (
 	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 )
 
-// Open loads a model: a GGUF file (its name may be anything), or a folder with config.json, *.safetensors and
-// tokenizer.json. It costs what the vocabulary costs; weights are read when they are used.
+// Open loads a model from a GGUF file, whose name may be anything. It costs what the vocabulary costs; weights are read when
+// they are used.
 //
 // The file is mapped read-only into memory where the system can do it (Linux, macOS, the BSDs) and read otherwise. Who
 // shortens a mapped file while the model is in use makes the process fail with a bus error, as with every mapped
@@ -20,11 +20,10 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weights: %w", err)
 	}
-	load := openGGUF
 	if info.IsDir() {
-		load = openFolder
+		return nil, fmt.Errorf("weights: %s: it is a folder; want a GGUF file", path)
 	}
-	m, err := load(path)
+	m, err := openGGUF(path)
 	if err != nil {
 		return nil, fmt.Errorf("weights: %s: %w", path, err)
 	}
