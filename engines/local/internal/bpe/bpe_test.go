@@ -2,6 +2,7 @@ package bpe_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,16 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
+	"github.com/ragpilot/ragpilot/engines/local/internal/gguf"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
-// golden is what Hugging Face's tokenizers make of texts, with one way of splitting.
+// golden is what Hugging Face's tokenizers make of texts, with the way of splitting that has the name in GGUF files. The file has the
+// settings of the reference, too.
 type golden struct {
-	Name         string          `json:"name"`
-	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
-	Normalizer   json.RawMessage `json:"normalizer"`
-	IgnoreMerges bool            `json:"ignore_merges"`
-	Cases        []goldenCase    `json:"cases"`
+	Name  string       `json:"name"`
+	Cases []goldenCase `json:"cases"`
 }
 
 type goldenCase struct {
@@ -45,36 +45,26 @@ func read(t testing.TB, name string, into any) {
 	}
 }
 
-// small returns the small vocabulary, with the parts of its file that patch names replaced.
-func small(t testing.TB, patch func(doc map[string]json.RawMessage, model map[string]any)) *bpe.Tokenizer {
+// byteLevel reads the vocabulary as one of bytes, with a way of splitting.
+func (v vocabulary) byteLevel(t testing.TB, split string) *bpe.Tokenizer {
 	t.Helper()
-	return testkit.Must(bpe.FromJSON(smallJSON(t, patch)))(t)
+	return testkit.Must(bpe.FromGGUF(metadata(t, v.byteLevelPairs(map[string]any{"tokenizer.ggml.pre": split})...)))(t)
 }
 
-func smallJSON(t testing.TB, patch func(doc map[string]json.RawMessage, model map[string]any)) []byte {
-	t.Helper()
-	var doc map[string]json.RawMessage
-	read(t, "small.json", &doc)
-	var model map[string]any
-	if err := json.Unmarshal(doc["model"], &model); err != nil {
-		t.Fatal(err)
+// byteLevelPairs are the lines of a GGUF file, as pairs has them.
+func (v vocabulary) byteLevelPairs(more map[string]any) []gguf.Pair {
+	lines := map[string]any{
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.merges": v.Merges, "tokenizer.ggml.scores": nil,
 	}
-	if patch != nil {
-		patch(doc, model)
-	}
-	doc["model"], _ = json.Marshal(model)
-	raw, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
+	maps.Copy(lines, more)
+	return v.pairs(lines)
 }
 
-func (g golden) tokenizer(t testing.TB) *bpe.Tokenizer {
-	return small(t, func(doc map[string]json.RawMessage, model map[string]any) {
-		doc["pre_tokenizer"], doc["normalizer"] = g.PreTokenizer, g.Normalizer
-		model["ignore_merges"] = g.IgnoreMerges
-	})
+// small is a vocabulary of 421 tokens.
+func small(t testing.TB) (v vocabulary) {
+	t.Helper()
+	read(t, "small.json", &v)
+	return v
 }
 
 func (g golden) check(t *testing.T, tok *bpe.Tokenizer) {
@@ -123,7 +113,7 @@ func TestAsTheReferenceSplitsAndMerges(t *testing.T) {
 	read(t, "small.golden.json", &list)
 	for _, g := range list {
 		t.Run(g.Name, func(t *testing.T) {
-			tok := g.tokenizer(t)
+			tok := small(t).byteLevel(t, g.Name)
 			if got := tok.Splitter().String(); got != g.Name {
 				t.Fatalf("the splitter is %s, want %s", got, g.Name)
 			}
@@ -133,7 +123,7 @@ func TestAsTheReferenceSplitsAndMerges(t *testing.T) {
 }
 
 func TestSpecialTokens(t *testing.T) {
-	tok := small(t, nil)
+	tok := small(t).byteLevel(t, "smollm")
 	end, ok := tok.ID("<|im_end|>")
 	if !ok || !tok.Special(end) {
 		t.Fatalf("<|im_end|> is %d, %v, special %v", end, ok, tok.Special(end))
@@ -157,7 +147,7 @@ func TestSpecialTokens(t *testing.T) {
 // A word of a megabyte: in seconds, and the same tokens as in pieces where the pieces cannot merge.
 func TestAVeryLongWord(t *testing.T) {
 	testkit.NotUnderRace(t)
-	tok := small(t, nil)
+	tok := small(t).byteLevel(t, "smollm")
 	for _, word := range []string{"a", "theblock", "\u0301é", "="} {
 		text := strings.Repeat(word, 1<<20/len(word))
 		ids := tok.Encode(text, false)
@@ -168,7 +158,7 @@ func TestAVeryLongWord(t *testing.T) {
 }
 
 func TestLongAndShortWordsMergeAlike(t *testing.T) {
-	tok := small(t, nil)
+	tok := small(t).byteLevel(t, "smollm")
 	alphabet := []string{"a", "b", "e", "t", "h", "th", "the", "in", "o", "r", "s", "é", "м", "天"}
 	rapid.Check(t, func(t *rapid.T) {
 		word := strings.Join(rapid.SliceOfN(rapid.SampledFrom(alphabet), 1, 80).Draw(t, "parts"), "")
@@ -193,7 +183,7 @@ func TestWordsAreTheText(t *testing.T) {
 
 // What one goroutine at a time does, many do.
 func TestConcurrentUse(t *testing.T) {
-	tok := small(t, nil)
+	tok := small(t).byteLevel(t, "smollm")
 	want := tok.Encode("The pilot keeps the order.", true)
 	done := make(chan bool)
 	for range 8 {
@@ -217,7 +207,7 @@ func FuzzRoundTrip(f *testing.F) {
 	read(f, "small.golden.json", &list)
 	toks := make([]*bpe.Tokenizer, len(list))
 	for i, g := range list {
-		toks[i] = g.tokenizer(f)
+		toks[i] = small(f).byteLevel(f, g.Name)
 		for _, c := range g.Cases {
 			f.Add(c.Text)
 			f.Add(string(c.Raw))
@@ -253,7 +243,7 @@ func FuzzRoundTrip(f *testing.F) {
 
 // Any tokens can be decoded, at once or one by one, and give the same valid text.
 func FuzzDecode(f *testing.F) {
-	tok := small(f, nil)
+	tok := small(f).byteLevel(f, "smollm")
 	f.Add([]byte{0xe2, 0x82, 0xac, 0xf0, 0x9f})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		ids := make([]int32, len(raw))
@@ -272,7 +262,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	tok := small(b, nil)
+	tok := small(b).byteLevel(b, "smollm")
 	for name, text := range map[string]string{
 		"prose": strings.Repeat("The engine keeps the keys and values of the prefix it has read, and the pilot keeps the order. ", 40),
 		"word":  strings.Repeat("theblock", 500),

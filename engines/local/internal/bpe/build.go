@@ -10,7 +10,7 @@ import (
 // builder collects a vocabulary. Its memory is what the finished tokenizer keeps.
 type builder struct {
 	t        *Tokenizer
-	alphabet *alphabet // nil: tokens are spelled as they are
+	alphabet *alphabet
 	scratch  []byte
 	arena    strings.Builder // holds the text of all tokens, so that they are one piece of memory
 }
@@ -20,20 +20,19 @@ var ErrUnsupported = errors.New("not supported")
 
 func newBuilder(split Splitter, tokens, merges int) *builder {
 	t := &Tokenizer{
-		text:    make([]string, tokens),
-		roles:   make([]role, tokens),
-		ids:     make(map[string]int32, tokens),
-		merges:  make(map[uint64]merge, merges),
-		names:   newSpecials(),
-		split:   split,
-		unknown: -1,
+		text:   make([]string, tokens),
+		roles:  make([]role, tokens),
+		ids:    make(map[string]int32, tokens),
+		merges: make(map[uint64]merge, merges),
+		names:  newSpecials(),
+		split:  split,
 	}
 	return &builder{t: t, alphabet: newAlphabet()}
 }
 
 // token enters a token that merges make, spelled as in vocabularies.
 func (b *builder) token(id int, spelling []byte) {
-	raw, ok := b.unspell(b.scratch[:0], spelling)
+	raw, ok := b.alphabet.unspell(b.scratch[:0], spelling)
 	b.scratch = raw
 	if !ok { // no merge makes it, but it can be decoded
 		b.t.text[id], b.t.roles[id] = b.keep(spelling), normal
@@ -44,14 +43,6 @@ func (b *builder) token(id int, spelling []byte) {
 	if _, twice := b.t.ids[text]; !twice {
 		b.t.ids[text] = int32(id)
 	}
-}
-
-// unspell appends the text that a spelling stands for, or returns false if it has a character that stands for none.
-func (b *builder) unspell(dst, spelling []byte) ([]byte, bool) {
-	if b.alphabet == nil {
-		return append(dst, spelling...), true
-	}
-	return b.alphabet.unspell(dst, spelling)
 }
 
 // keep returns a copy of text in the arena.
@@ -69,10 +60,10 @@ func (b *builder) name(id int, name string, r role) {
 
 // merge enters the rank-th merge. Of the same one twice, the later counts.
 func (b *builder) merge(rank int, left, right []byte) error {
-	raw, ok := b.unspell(b.scratch[:0], left)
+	raw, ok := b.alphabet.unspell(b.scratch[:0], left)
 	middle := len(raw)
 	if ok {
-		raw, ok = b.unspell(raw, right)
+		raw, ok = b.alphabet.unspell(raw, right)
 	}
 	b.scratch = raw
 	if !ok {

@@ -45,7 +45,8 @@ func sentencePiece(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	if _, ok := metadata[keyTypes]; !ok {
 		return nil, fmt.Errorf("key %q: not there", keyTypes)
 	}
-	b := newPiecesBuilder(tokens.Len, 2*tokens.Len)
+	b := newBuilder(0, tokens.Len, 2*tokens.Len)
+	b.t.pieces = &pieces{prefix: true}
 	if v, ok := metadata[keyPrefix]; ok {
 		if b.t.pieces.prefix, ok = v.Bool(); !ok {
 			return nil, fmt.Errorf("key %q: %v, want bool", keyPrefix, v.Kind)
@@ -63,19 +64,12 @@ func sentencePiece(metadata map[string]gguf.Value) (*Tokenizer, error) {
 	return b.t, nil
 }
 
-// newPiecesBuilder returns a builder of a vocabulary of SentencePiece.
-func newPiecesBuilder(tokens, merges int) *builder {
-	b := newBuilder(0, tokens, merges)
-	b.alphabet, b.t.pieces = nil, &pieces{prefix: true}
-	for i := range b.t.bytes {
-		b.t.bytes[i] = -1
-	}
-	return b
-}
-
 // piecesOf enters the tokens, each by its role.
 func (b *builder) piecesOf(tokens gguf.Value) error {
 	t := b.t
+	for i := range t.bytes {
+		t.bytes[i] = -1
+	}
 	seen := make(map[string]int, tokens.Len)
 	for i, raw := range tokens.Texts() {
 		text := string(raw)
@@ -113,7 +107,7 @@ func (b *builder) single(id int, text string) bool {
 	if _, err := fmt.Sscanf(text, "<0x%02X>", &value); err != nil || text != byteName(value) {
 		return false
 	}
-	b.t.text[id], b.t.roles[id], b.t.bytes[value] = string([]byte{value}), single, int32(id)
+	b.t.text[id], b.t.bytes[value] = string([]byte{value}), int32(id)
 	return true
 }
 

@@ -19,7 +19,8 @@ import (
 type vocabulary struct {
 	Tokens []string
 	Types  []int32
-	Scores []float32
+	Scores []float32 // of SentencePiece
+	Merges []string  // of bytes
 }
 
 // add appends a token.
@@ -215,7 +216,7 @@ func TestBrokenVocabulariesOfPieces(t *testing.T) {
 	}
 	without := func(id int) vocabulary {
 		v := least()
-		return vocabulary{slices.Delete(v.Tokens, id, id+1), slices.Delete(v.Types, id, id+1), slices.Delete(v.Scores, id, id+1)}
+		return vocabulary{Tokens: slices.Delete(v.Tokens, id, id+1), Types: slices.Delete(v.Types, id, id+1), Scores: slices.Delete(v.Scores, id, id+1)}
 	}
 	for name, c := range map[string]struct {
 		v    vocabulary
@@ -236,7 +237,7 @@ func TestBrokenVocabulariesOfPieces(t *testing.T) {
 		"named types":   {least(), "tokenizer.ggml.token_type", "normal", `key "tokenizer.ggml.token_type": 0 entries for 266 tokens`},
 		"prefix":        {least(), "tokenizer.ggml.add_space_prefix", "yes", `key "tokenizer.ggml.add_space_prefix": string, want bool`},
 		"no byte":       {v: without(3 + 'A'), want: `key "tokenizer.ggml.tokens": no token for 1 of 256 bytes, the first is "<0x41>"`},
-		"no bytes":      {vocabulary{[]string{"a"}, []int32{1}, []float32{0}}, "", nil, `no token for 256 of 256 bytes, the first is "<0x00>"`},
+		"no bytes":      {vocabulary{Tokens: []string{"a"}, Types: []int32{1}, Scores: []float32{0}}, "", nil, `no token for 256 of 256 bytes, the first is "<0x00>"`},
 		"no blank":      {v: without(259), want: `key "tokenizer.ggml.tokens": no token is "▁"`},
 		"twice":         {v: with("a", -1, 1), want: `key "tokenizer.ggml.tokens": token 266 is "a", as token 260`},
 		"a name twice":  {v: with("</s>", -1, 1), want: `key "tokenizer.ggml.tokens": token 266 is "</s>", as token 2`},

@@ -37,11 +37,6 @@ type Tokenizer struct {
 	whole bool
 	// compose: text is brought into Unicode's composed form first.
 	compose bool
-	// unknown stands for bytes without a token, several in a row as one if fuse is set; -1: they are left out.
-	unknown int32
-	fuse    bool
-	// first is the name of the token that begins every text, "": none or not known.
-	first string
 }
 
 var _ contextpilot.Tokenizer = (*Tokenizer)(nil)
@@ -87,9 +82,6 @@ func (t *Tokenizer) ID(name string) (int32, bool) {
 	id, ok := t.names.ids[name]
 	return id, ok
 }
-
-// First returns the token that begins every text, if the tokenizer's own file says that there is one. Encode does not add it.
-func (t *Tokenizer) First() (int32, bool) { return t.ID(t.first) }
 
 // Bytes returns the bytes of a token, or the name of a special one; "" for an unknown id. It may be a part of a
 // character.
@@ -151,13 +143,9 @@ func (e *encoder) word(word string) {
 	s := &e.scratch
 	s.ids = s.ids[:0]
 	for i := range len(word) {
-		id := e.t.bytes[word[i]]
-		if id < 0 {
-			if id = e.t.unknown; id < 0 || e.t.fuse && i > 0 && e.t.bytes[word[i-1]] < 0 {
-				continue
-			}
+		if id := e.t.bytes[word[i]]; id >= 0 {
+			s.ids = append(s.ids, id)
 		}
-		s.ids = append(s.ids, id)
 	}
 	s.merge(e.t.merges)
 	e.out = append(e.out, s.ids...)
