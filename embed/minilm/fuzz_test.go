@@ -7,7 +7,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
 
@@ -25,18 +24,18 @@ func FuzzWeights(f *testing.F) {
 		),
 	)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		list, err := safetensors.Parse(data)
+		list, err := parseTensors(data)
 		if err != nil {
 			return
 		}
 		for _, x := range list {
-			l := loader{file: bytes.NewReader(data), tensors: map[string]safetensors.Tensor{x.Name: x}}
+			l := loader{file: bytes.NewReader(data), tensors: map[string]tensor{x.name: x}}
 			elements := 1
-			for _, n := range x.Shape {
+			for _, n := range x.shape {
 				elements *= n
 			}
-			if numbers := l.floats(x.Name, 0, x.Shape...); l.err == nil && len(numbers) != elements {
-				t.Fatalf("%q: %d numbers of %d", x.Name, len(numbers), elements)
+			if numbers := l.floats(x.name, 0, x.shape...); l.err == nil && len(numbers) != elements {
+				t.Fatalf("%q: %d numbers of %d", x.name, len(numbers), elements)
 			}
 		}
 	})

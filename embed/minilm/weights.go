@@ -13,7 +13,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/internal/nn/mmap"
 	"github.com/ragpilot/ragpilot/internal/nn/quant"
-	"github.com/ragpilot/ragpilot/internal/nn/safetensors"
 )
 
 // linear is a layer y = x·wᵀ + b.
@@ -45,7 +44,7 @@ type weights struct {
 // loader finds tensors until the first fault.
 type loader struct {
 	file    io.ReaderAt
-	tensors map[string]safetensors.Tensor
+	tensors map[string]tensor
 	err     error
 }
 
@@ -59,22 +58,22 @@ func (l *loader) bytes(name string, keep int, shape ...int) []byte {
 	switch {
 	case !ok:
 		l.err = fmt.Errorf("tensor %q is missing", name)
-	case t.DType != "F32":
-		l.err = fmt.Errorf("tensor %q: dtype %s, want F32", name, t.DType)
-	case !slices.Equal(t.Shape, shape):
-		l.err = fmt.Errorf("tensor %q: shape %d, want %d", name, t.Shape, shape)
+	case t.dtype != "F32":
+		l.err = fmt.Errorf("tensor %q: dtype %s, want F32", name, t.dtype)
+	case !slices.Equal(t.shape, shape):
+		l.err = fmt.Errorf("tensor %q: shape %d, want %d", name, t.shape, shape)
 	}
 	if l.err != nil {
 		return nil
 	}
-	size := len(t.Data)
+	size := len(t.data)
 	if keep > 0 {
 		size = size / shape[0] * min(keep, shape[0])
 	}
-	if err := checkFinite(io.NewSectionReader(l.file, int64(t.Offset), int64(size))); err != nil {
+	if err := checkFinite(io.NewSectionReader(l.file, int64(t.offset), int64(size))); err != nil {
 		l.err = fmt.Errorf("tensor %q: %w", name, err)
 	}
-	return t.Data[:size]
+	return t.data[:size]
 }
 
 // checkFinite reads 32-bit numbers, little endian, and refuses infinities and NaN.
@@ -131,13 +130,13 @@ func loadWeights(path string, c config, limit int) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := safetensors.Parse(mapped.Bytes())
+	list, err := parseTensors(mapped.Bytes())
 	if err != nil {
-		return nil, errors.Join(err, mapped.Close())
+		return nil, errors.Join(fmt.Errorf("not a sound safetensors file: %w", err), mapped.Close())
 	}
-	l := &loader{file: f, tensors: make(map[string]safetensors.Tensor, len(list))}
+	l := &loader{file: f, tensors: make(map[string]tensor, len(list))}
 	for _, t := range list {
-		l.tensors[t.Name] = t
+		l.tensors[t.name] = t
 	}
 	w := &weights{
 		file:      mapped,

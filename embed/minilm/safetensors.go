@@ -1,4 +1,4 @@
-package safetensors
+package minilm
 
 import (
 	"bytes"
@@ -12,64 +12,56 @@ import (
 	"slices"
 )
 
-// MaxHeader is the longest header that is read, in bytes; the reference's bound too.
-const MaxHeader = 100_000_000
+// A file of the safetensors format is the length of a header in 8 bytes, the header in JSON, and the tensors' bytes. Every tensor must
+// lie inside the file, as large as its shape says, with no byte that belongs to two tensors or to none.
 
-// ErrFormat is wrapped by errors of files that are no safetensors, or broken ones.
-var ErrFormat = errors.New("not a sound safetensors file")
+// maxHeader is the longest header that is read, in bytes; the reference's bound too.
+const maxHeader = 100_000_000
 
-// Tensor is one tensor of a file.
-type Tensor struct {
-	Name string
-	// DType is the type as the file spells it: F32, F16, BF16, I64 ….
-	DType string
-	// Shape has the size that lies together last; a single number has none.
-	Shape []int
-	// Data are its bytes, in the file, where they begin at Offset.
-	Data   []byte
-	Offset int
+// tensor is one tensor of a file.
+type tensor struct {
+	name string
+	// dtype is the type as the file spells it: F32, F16, BF16, I64 ….
+	dtype string
+	// shape has the size that lies together last; a single number has none.
+	shape []int
+	// data are its bytes, in the file, where they begin at offset.
+	data   []byte
+	offset int
 }
 
-// Parse reads a whole file; the tensors come in the order of their bytes. The result points into data, which must stay
+// parseTensors reads a whole file; the tensors come in the order of their bytes. The result points into data, which must stay
 // as it is. Errors name the tensor.
-func Parse(data []byte) ([]Tensor, error) {
-	list, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
-	}
-	return list, nil
-}
-
-func parse(data []byte) ([]Tensor, error) {
+func parseTensors(data []byte) ([]tensor, error) {
 	if len(data) < 8 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, len(data))
+		return nil, fmt.Errorf("%d bytes", len(data))
 	}
 	n := binary.LittleEndian.Uint64(data)
-	if n > MaxHeader || n > uint64(len(data)-8) {
-		return nil, fmt.Errorf("%w: a header of %d bytes in a file of %d", ErrFormat, n, len(data))
+	if n > maxHeader || n > uint64(len(data)-8) {
+		return nil, fmt.Errorf("a header of %d bytes in a file of %d", n, len(data))
 	}
 	header, body := data[8:8+n], data[8+n:]
 	list, err := entries(header)
 	if err != nil {
-		return nil, fmt.Errorf("%w: header: %w", ErrFormat, err)
+		return nil, fmt.Errorf("header: %w", err)
 	}
 	slices.SortFunc(list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]))
 	})
-	tensors := make([]Tensor, 0, len(list))
+	tensors := make([]tensor, 0, len(list))
 	var at uint64
 	for _, e := range list {
 		if err := e.check(at, uint64(len(body))); err != nil {
-			return nil, fmt.Errorf("%w: tensor %q: %w", ErrFormat, e.name, err)
+			return nil, fmt.Errorf("tensor %q: %w", e.name, err)
 		}
 		at = e.Offsets[1]
-		tensors = append(tensors, Tensor{
-			Name: e.name, DType: e.DType, Shape: e.Shape,
-			Data: body[e.Offsets[0]:at:at], Offset: 8 + int(n) + int(e.Offsets[0]),
+		tensors = append(tensors, tensor{
+			name: e.name, dtype: e.DType, shape: e.Shape,
+			data: body[e.Offsets[0]:at:at], offset: 8 + int(n) + int(e.Offsets[0]),
 		})
 	}
 	if at != uint64(len(body)) {
-		return nil, fmt.Errorf("%w: %d bytes of tensors, and the header says %d", ErrFormat, len(body), at)
+		return nil, fmt.Errorf("%d bytes of tensors, and the header says %d", len(body), at)
 	}
 	return tensors, nil
 }
