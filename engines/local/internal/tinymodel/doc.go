@@ -2,5 +2,5 @@
 // what they say. The vocabulary has a token for every byte, some merges, and the special tokens of ChatML, or is one of
 // SentencePiece.
 //
-// The same options give the same file, and a GGUF file and a folder of the same options are the same model.
+// The same options give the same file.
 package tinymodel

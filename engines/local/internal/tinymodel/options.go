@@ -12,21 +12,21 @@ type Options struct {
 	Layers, Hidden, Heads, KVHeads, HeadDim, FFN int
 	// Context is the longest sequence in tokens.
 	Context int
-	// Type is the format of matrices; vectors are always F32 in GGUF files. Matrices in formats that can only be read are blocks of
+	// Type is the format of matrices; vectors are always F32. Matrices in formats that can only be read are blocks of
 	// random bytes.
 	Type quant.Type
-	// Types are the formats of matrices by name, for example "blk.0.ffn_down.weight", that are not in Type. GGUF files only.
+	// Types are the formats of matrices by name, for example "blk.0.ffn_down.weight", that are not in Type.
 	Types map[string]quant.Type
 	// Untied adds a matrix output.weight.
 	Untied bool
-	// RopeFactors divide the rotary frequencies (HeadDim/2 numbers); nil: none. GGUF files only.
+	// RopeFactors divide the rotary frequencies (HeadDim/2 numbers); nil: none.
 	RopeFactors []float32
-	// AddBOS has texts begin with the token BOS, which is <|im_start|>. GGUF files only.
+	// AddBOS has texts begin with the token BOS, which is <|im_start|>.
 	AddBOS bool
-	// Thinking has the chat template leave thoughts out of earlier answers, as Qwen 3's does. GGUF files only.
+	// Thinking has the chat template leave thoughts out of earlier answers, as Qwen 3's does.
 	Thinking bool
 	// SentencePiece gives the model a vocabulary of SentencePiece, learnt from this repository's documents, and a chat template as
-	// TinyLlama has it. Which tokens begin and end texts, it leaves to be known: <s> and </s>. GGUF files only.
+	// TinyLlama has it. Which tokens begin and end texts, it leaves to be known: <s> and </s>.
 	SentencePiece bool
 	// Seed of the weights.
 	Seed uint64
@@ -37,8 +37,8 @@ const (
 	eps      = 1e-5
 )
 
-// Filled puts what is described above in place of zero values.
-func (o Options) Filled() Options {
+// filled puts what is described above in place of zero values.
+func (o Options) filled() Options {
 	if o.Architecture == "" {
 		o.Architecture = "llama"
 	}

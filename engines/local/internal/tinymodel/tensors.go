@@ -6,25 +6,25 @@ import (
 	"math/rand/v2"
 )
 
-// Tensor is one matrix before it is packed; Rows is 0 for vectors.
-type Tensor struct {
-	Name       string
-	Rows, Cols int
-	Data       []float32
-	spread     float64 // the standard deviation of Data
+// tensor is one matrix before it is packed; rows is 0 for vectors.
+type tensor struct {
+	name       string
+	rows, cols int
+	data       []float32
+	spread     float64 // the standard deviation of data
 	// heads is the number of heads whose elements are paired by the rotation, 0: none.
 	heads int
 }
 
-// Tensors makes the weights, with elements j and j+HeadDim/2 of a head paired.
-func (o Options) Tensors() []Tensor {
-	vocabulary := len(o.Vocabulary().Tokens)
+// tensors makes the weights, with elements j and j+HeadDim/2 of a head paired.
+func (o Options) tensors() []tensor {
+	vocabulary := len(o.vocabulary().Tokens)
 	random := rand.New(rand.NewPCG(o.Seed, 64))
-	var list []Tensor
+	var list []tensor
 	add := func(name string, rows, cols, heads int, mean, spread float64) {
-		t := Tensor{Name: name, Rows: rows, Cols: cols, heads: heads, spread: spread, Data: make([]float32, max(1, rows)*cols)}
-		for i := range t.Data {
-			t.Data[i] = float32(mean + spread*random.NormFloat64())
+		t := tensor{name: name, rows: rows, cols: cols, heads: heads, spread: spread, data: make([]float32, max(1, rows)*cols)}
+		for i := range t.data {
+			t.data[i] = float32(mean + spread*random.NormFloat64())
 		}
 		list = append(list, t)
 	}
@@ -63,14 +63,14 @@ func (o Options) Tensors() []Tensor {
 }
 
 // interleave moves the rows of every head so that elements 2j and 2j+1 are paired.
-func (t Tensor) interleave() Tensor {
-	size := t.Rows / t.heads
-	out := make([]float32, len(t.Data))
-	for row := range t.Rows {
+func (t tensor) interleave() tensor {
+	size := t.rows / t.heads
+	out := make([]float32, len(t.data))
+	for row := range t.rows {
 		head, i := row/size, row%size
 		from := head*size + i%2*(size/2) + i/2
-		copy(out[row*t.Cols:(row+1)*t.Cols], t.Data[from*t.Cols:])
+		copy(out[row*t.cols:(row+1)*t.cols], t.data[from*t.cols:])
 	}
-	t.Data = out
+	t.data = out
 	return t
 }

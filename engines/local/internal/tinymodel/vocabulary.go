@@ -7,8 +7,8 @@ import (
 	"github.com/ragpilot/ragpilot/engines/local/internal/bpe"
 )
 
-// Template is the chat template of the models: plain ChatML.
-const Template = "{% for message in messages %}" +
+// chatML is the chat template of the models: plain ChatML.
+const chatML = "{% for message in messages %}" +
 	"{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}" +
 	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
@@ -23,20 +23,20 @@ const zephyr = "{% for message in messages %}\n{% if message['role'] == 'user' %
 //go:embed testdata/sentencepiece.json
 var learnt []byte
 
-// Vocabulary is what a GGUF file has of one, with types as it numbers them.
-type Vocabulary struct {
+// vocabulary is what a GGUF file has of one, with types as it numbers them.
+type vocabulary struct {
 	Tokens []string
 	Types  []int32
 	Scores []float32 // of SentencePiece
 	Merges []string  // of bytes
 }
 
-// Vocabulary returns the model's.
-func (o Options) Vocabulary() Vocabulary {
+// vocabulary returns the model's.
+func (o Options) vocabulary() vocabulary {
 	if !o.SentencePiece {
 		return byteLevel()
 	}
-	var v Vocabulary
+	var v vocabulary
 	if err := json.Unmarshal(learnt, &v); err != nil {
 		panic(err) // the file is part of the program
 	}
@@ -94,8 +94,8 @@ var merges = [][2]string{
 }
 
 // byteLevel returns the vocabulary of bytes and merges.
-func byteLevel() Vocabulary {
-	var v Vocabulary
+func byteLevel() vocabulary {
+	var v vocabulary
 	add := func(spelling string, kind int32) {
 		v.Tokens, v.Types = append(v.Tokens, spelling), append(v.Types, kind)
 	}

@@ -13,7 +13,7 @@ import (
 // Write writes a model as a GGUF file. It is an error if a format does not fit the shape.
 func Write(path string, o Options) error {
 	var buf bytes.Buffer
-	o = o.Filled()
+	o = o.filled()
 	tensors, err := o.pack()
 	if err == nil {
 		err = gguf.Write(&buf, o.metadata(), tensors)
@@ -30,25 +30,25 @@ func Write(path string, o Options) error {
 // pack returns the tensors as a GGUF file has them.
 func (o Options) pack() ([]gguf.Tensor, error) {
 	var list []gguf.Tensor
-	for i, t := range o.Tensors() {
+	for i, t := range o.tensors() {
 		if o.Architecture == "llama" && t.heads > 0 {
 			t = t.interleave()
 		}
-		format, dims := o.Type, []int{t.Cols, t.Rows}
-		if other, ok := o.Types[t.Name]; ok {
+		format, dims := o.Type, []int{t.cols, t.rows}
+		if other, ok := o.Types[t.name]; ok {
 			format = other
 		}
-		if t.Rows == 0 {
+		if t.rows == 0 {
 			format, dims = quant.F32, dims[:1]
 		}
-		if _, err := format.Bytes(t.Cols); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+		if _, err := format.Bytes(t.cols); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", t.name, err)
 		}
-		data, err := packed(format, t.Data)
+		data, err := packed(format, t.data)
 		if err != nil { // the format can only be read
-			data = quanttest.Random(format, len(t.Data), t.spread, o.Seed+uint64(i))
+			data = quanttest.Random(format, len(t.data), t.spread, o.Seed+uint64(i))
 		}
-		list = append(list, gguf.Tensor{Name: t.Name, Type: format, Dims: dims, Data: data})
+		list = append(list, gguf.Tensor{Name: t.name, Type: format, Dims: dims, Data: data})
 	}
 	if o.RopeFactors != nil {
 		data, err := packed(quant.F32, o.RopeFactors)
@@ -71,7 +71,7 @@ func packed(t quant.Type, data []float32) ([]byte, error) {
 
 func (o Options) metadata() []gguf.Pair {
 	a := o.Architecture + "."
-	v := o.Vocabulary()
+	v := o.vocabulary()
 	pairs := []gguf.Pair{
 		{Key: "general.architecture", Value: o.Architecture},
 		{Key: "general.name", Value: "tiny " + o.Architecture},
@@ -101,7 +101,7 @@ func (o Options) metadata() []gguf.Pair {
 	if o.Architecture != "llama" {
 		split = "qwen2"
 	}
-	template := Template
+	template := chatML
 	if o.Thinking {
 		template = "{% set content = content.split('</think>')[-1] %}" + template
 	}
