@@ -11,6 +11,7 @@
 //	prompts.go   what the engine holds, by its IDs
 //	mode.go      dry runs, and requests that pass as they came
 //	done.go      outcomes
+//	trim.go      Trimmer, which cuts histories to an engine's window; cut.go says where
 //
 // A front end makes a [Source] of its messages, calls [Engine.Begin], applies the edits, and calls [Forward.Done] when the answer has
 // ended.

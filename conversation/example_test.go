@@ -9,6 +9,7 @@ import (
 
 	"github.com/ragpilot/ragpilot/contextpilot"
 	"github.com/ragpilot/ragpilot/conversation"
+	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
 
 // messages are a Source that holds its messages as they are.
@@ -51,4 +52,23 @@ func Example() {
 	}
 	turn.Done(conversation.Outcome{Prompt: 100, Cached: -1, Output: 20})
 	// Output: message 3: [Duplicate content — identical to a previous tool result (call_1). Refer to the earlier result above.]
+}
+
+// A program that keeps all messages asks a Trimmer which of them to send.
+func ExampleTrimmer() {
+	trimmer, _ := conversation.NewTrimmer(counter(tokens.Count), conversation.TrimOptions{Window: 120, Answer: 20, PerMessage: -1})
+	history := []conversation.Message{said(conversation.System, "Be brief.")}
+	for i := range 6 {
+		history = append(history, said(conversation.User, words(10, uint64(i))))
+		got, err := trimmer.Trim(context.Background(), history)
+		fmt.Printf("turn %d: %d of %d messages are cut, %d tokens are sent, %v\n", i+1, got.Tail-got.Head, len(history), got.Tokens, err)
+		history = append(history, said(conversation.Assistant, words(12, uint64(100+i))))
+	}
+	// Output:
+	// turn 1: 0 of 2 messages are cut, 13 tokens are sent, <nil>
+	// turn 2: 0 of 4 messages are cut, 35 tokens are sent, <nil>
+	// turn 3: 0 of 6 messages are cut, 57 tokens are sent, <nil>
+	// turn 4: 0 of 8 messages are cut, 79 tokens are sent, <nil>
+	// turn 5: 4 of 10 messages are cut, 57 tokens are sent, <nil>
+	// turn 6: 4 of 12 messages are cut, 79 tokens are sent, <nil>
 }
