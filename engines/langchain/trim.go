@@ -4,36 +4,32 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/conversation"
 )
 
 // trimmed is inner behind a trimmer.
 type trimmed struct {
 	inner   llms.Model
-	pilot   *contextpilot.Pilot
-	trimmer *history.Trimmer
+	trimmer *conversation.Trimmer
 }
 
 // Trim returns a model that keeps the messages of each call within the engine's window and hands them to inner, which
-// [Wrap] returned: see [history.Trimmer]. The caller goes on with all of its messages. Of cfg, Scope,
-// System, Session and Blocks are not used. Tokens are counted by the pilot's tokenizer: of texts, and of
-// names and arguments of tool calls. Images are not counted; keep room for them in cfg.Answer. A call that cannot be made to
-// fit is an error that wraps [history.ErrTooLong]; Trim's own errors wrap [history.ErrBadConfig].
+// [Wrap] returned: see [conversation.Trimmer]. The caller goes on with all of its messages. Tokens are counted by the pilot's
+// tokenizer: of texts, and of names and arguments of tool calls. Images are not counted; keep room for them in o.Answer. A call that
+// cannot be made to fit is an error that wraps [conversation.ErrTooLong].
 //
 // inner sees what is left of a history in full behind a cut: what was a reference there is a whole block again. So nothing
 // refers to what is gone; the references that inner makes in place of blocks are not counted as the saving that they are.
-func Trim(pilot *contextpilot.Pilot, inner llms.Model, cfg history.Config) (llms.Model, error) {
-	t, err := history.NewTrimmer(pilot.Tokenizer(), cfg)
+func Trim(pilot *contextpilot.Pilot, inner llms.Model, o conversation.TrimOptions) (llms.Model, error) {
+	t, err := conversation.NewTrimmer(pilot.Tokenizer(), o)
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)
 	}
-	return inFrontOf(inner, &trimmed{inner: inner, pilot: pilot, trimmer: t}), nil
+	return inFrontOf(inner, &trimmed{inner: inner, trimmer: t}), nil
 }
 
 // Call sends a single prompt.
@@ -45,18 +41,18 @@ func (m *trimmed) Call(ctx context.Context, prompt string, options ...llms.CallO
 func (m *trimmed) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (*llms.ContentResponse, error) {
-	got, err := m.trimmer.Trim(ctx, m.history(messages))
+	got, err := m.trimmer.Trim(ctx, history(messages))
 	if err != nil {
 		return nil, fmt.Errorf("langchain: %w", err)
 	}
 	if got.Tail > got.Head {
-		messages = m.left(messages, got)
+		messages = left(messages, got)
 	}
 	return m.inner.GenerateContent(ctx, messages, options...)
 }
 
 // left returns the messages that are sent, the first one behind the head with the summary in front.
-func (m *trimmed) left(messages []llms.MessageContent, got history.Trimmed) []llms.MessageContent {
+func left(messages []llms.MessageContent, got conversation.Trimmed) []llms.MessageContent {
 	out := slices.Clone(messages[:got.Head])
 	if got.Alone >= 0 {
 		out = append(out, messages[got.Alone])
@@ -78,52 +74,17 @@ func (m *trimmed) left(messages []llms.MessageContent, got history.Trimmed) []ll
 }
 
 // history returns the messages as a trimmer knows them.
-func (m *trimmed) history(messages []llms.MessageContent) []history.Message {
-	out := make([]history.Message, len(messages))
-	for i, msg := range messages {
-		h := &out[i]
-		h.Text = strings.Join(textsOf(msg), "")
-		switch msg.Role {
-		case llms.ChatMessageTypeSystem:
-			h.Role = history.System
-		case llms.ChatMessageTypeHuman, llms.ChatMessageTypeGeneric:
-			h.Role = history.User
-		case llms.ChatMessageTypeTool, llms.ChatMessageTypeFunction:
-			h.Role = history.Tool
-		default:
-			h.Role = history.Assistant
+func history(messages []llms.MessageContent) []conversation.Message {
+	out := make([]conversation.Message, len(messages))
+	for i, m := range read(messages) {
+		out[i] = conversation.Message{Role: m.Role, Texts: m.Texts, Calls: m.Calls}
+		if messages[i].Role == llms.ChatMessageTypeGeneric {
+			out[i].Role = conversation.User
 		}
-		for _, part := range msg.Parts {
-			m.tool(h, part)
-		}
-	}
-	return out
-}
-
-// perCall is the number of tokens that chat templates put around a tool call or its result, at most.
-const perCall = 24
-
-// tool adds what a part says of tools.
-func (m *trimmed) tool(h *history.Message, part llms.ContentPart) {
-	count := m.pilot.Tokenizer().Count
-	switch p := part.(type) {
-	case llms.ToolCall:
-		h.Calls = append(h.Calls, p.ID)
-		h.Extra += perCall
-		if p.FunctionCall != nil {
-			h.Extra += count(p.FunctionCall.Name) + count(p.FunctionCall.Arguments)
-		}
-	case llms.ToolCallResponse:
-		h.Answers = append(h.Answers, p.ToolCallID)
-		h.Extra += perCall + count(p.Name) + count(p.Content)
-	}
-}
-
-// textsOf returns a message's texts.
-func textsOf(msg llms.MessageContent) (out []string) {
-	for _, part := range msg.Parts {
-		if text, ok := textOf(part); ok {
-			out = append(out, text)
+		for _, other := range m.Other {
+			if arguments, ok := other.(string); ok {
+				out[i].Texts = append(out[i].Texts, conversation.Text{Value: arguments, Role: conversation.Assistant, Opaque: true})
+			}
 		}
 	}
 	return out

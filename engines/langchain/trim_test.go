@@ -10,7 +10,7 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/contextpilot/history"
+	"github.com/ragpilot/ragpilot/conversation"
 	"github.com/ragpilot/ragpilot/engines/langchain"
 	"github.com/ragpilot/ragpilot/internal/prompt/tokens"
 )
@@ -23,10 +23,10 @@ func (exact) Count(text string) int { return tokens.Count(text) }
 // has left.
 func TestTrimmedChat(t *testing.T) {
 	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
-	llm, err := langchain.Trim(pilot, langchain.Wrap(pilot, inner), history.Config{
+	llm, err := langchain.Trim(pilot, langchain.Wrap(pilot, inner), conversation.TrimOptions{
 		Window: 1200, Answer: 200, PerMessage: -1,
-		Summarize: func(_ context.Context, c history.Cut) (string, error) {
-			return fmt.Sprintf("%d messages before.", len(c.Messages)), nil
+		Summarize: func(_ context.Context, _ string, cut []conversation.Message) (string, error) {
+			return fmt.Sprintf("%d messages before.", len(cut)), nil
 		},
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTrimmedChat(t *testing.T) {
 // A step of an agent keeps its calls and results together.
 func TestTrimmedTools(t *testing.T) {
 	pilot, inner := newPilot(t, contextpilot.Config{Tokenizer: exact{}}), &recorder{}
-	llm, err := langchain.Trim(pilot, inner, history.Config{Window: 600, Answer: 100, PerMessage: -1})
+	llm, err := langchain.Trim(pilot, inner, conversation.TrimOptions{Window: 600, Answer: 100, PerMessage: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,30 +82,33 @@ func TestTrimmedTools(t *testing.T) {
 		if textOf(sent[0]) != "Be brief." || textOf(sent[1]) != "Find it." {
 			t.Fatalf("step %d begins with %q", i+1, textOf(sent[1]))
 		}
-		open := ""
+		open, n := "", tokens.Count("Be brief.")+tokens.Count("Find it.")
 		for _, m := range sent[2:] {
+			n += 24 // of the template
 			switch p := m.Parts[0].(type) {
 			case llms.ToolCall:
 				open = p.ID
+				n += tokens.Count(p.FunctionCall.Name) + tokens.Count(p.FunctionCall.Arguments)
 			case llms.ToolCallResponse:
+				n += tokens.Count(p.Name) + tokens.Count(p.Content)
 				if p.ToolCallID != open {
 					t.Fatalf("step %d: result of %s behind call %s", i+1, p.ToolCallID, open)
 				}
 			}
 		}
-		if open != id {
-			t.Fatalf("step %d ends with %s", i+1, open)
+		if open != id || n > 500 {
+			t.Fatalf("step %d ends with %s, and has %d tokens", i+1, open, n)
 		}
 	}
 	if n := len(inner.last().messages); n >= len(messages) {
 		t.Errorf("%d messages were sent of %d", n, len(messages))
 	}
 	_, err = llm.GenerateContent(context.Background(), []llms.MessageContent{human(strings.Repeat("too long ", 600))})
-	if !errors.Is(err, history.ErrTooLong) {
+	if !errors.Is(err, conversation.ErrTooLong) {
 		t.Error(err)
 	}
-	if _, err := langchain.Trim(pilot, inner, history.Config{}); !errors.Is(err, history.ErrBadConfig) {
-		t.Error(err)
+	if _, err := langchain.Trim(pilot, inner, conversation.TrimOptions{}); err == nil {
+		t.Error("a Trim without a window")
 	}
 }
 
@@ -172,7 +175,7 @@ func trimmedChat(t *testing.T, window int) (c *chat, inner *recorder, plan *cont
 	pilot := newPilot(t, contextpilot.Config{Tokenizer: exact{}})
 	inner, plan = &recorder{}, new(contextpilot.Plan)
 	wrapped := langchain.Wrap(pilot, inner, langchain.WithPlans(func(p contextpilot.Plan) { *plan = p }))
-	llm, err := langchain.Trim(pilot, wrapped, history.Config{Window: window, Answer: 100, PerMessage: -1})
+	llm, err := langchain.Trim(pilot, wrapped, conversation.TrimOptions{Window: window, Answer: 100, PerMessage: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
