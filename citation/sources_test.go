@@ -1,7 +1,6 @@
 package citation_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/ragpilot/ragpilot/citation"
 	"github.com/ragpilot/ragpilot/contextpilot"
-	"github.com/ragpilot/ragpilot/contextpilot/history"
 	"github.com/ragpilot/ragpilot/internal/prompt/markup"
 	"github.com/ragpilot/ragpilot/internal/testkit"
 )
@@ -87,35 +85,39 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// In any conversation, each label that the model sees in a turn stands for one document: one that was retrieved with the
+// In any conversation, cut or not, each label that the model sees in a turn stands for one document: one that was retrieved with the
 // very text that the label shows, and whose own label it is.
 func TestLabelsOfAnyConversation(t *testing.T) {
+	type message struct {
+		plan *contextpilot.Plan
+		text string
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		pilot, sources := newPilot(t), citation.NewSources()
-		chat, err := history.New(pilot, history.Config{Session: "s", Window: rapid.IntRange(600, 3000).Draw(t, "window")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var messages []message
 		seen := map[string]string{} // label → text as shown last
 		for range rapid.IntRange(1, 12).Draw(t, "turns") {
-			turn, err := chat.Ask(context.Background(), "Why?", drawBlocks(t)...)
-			if err != nil {
-				t.Fatal(err)
+			messages = messages[2*rapid.SampledFrom([]int{0, 0, len(messages) / 4}).Draw(t, "turns that are cut"):]
+			var prior []string
+			var end contextpilot.Position
+			for _, m := range messages {
+				prior, end = append(prior, m.text), pilot.Behind(end, m.plan, m.text)
 			}
-			sources.Add(turn.Plan)
-			for _, m := range turn.Messages {
-				for r := range markup.Regions(m.Text) {
+			plan := pilot.Plan(contextpilot.Request{Session: "s", Query: "Why?", Blocks: drawBlocks(t), Prior: prior, Behind: end})
+			sources.Add(plan)
+			messages = append(messages, message{&plan, plan.Prompt("Why?")}, message{nil, "Because."})
+			for _, m := range messages {
+				for r := range markup.Regions(m.text) {
 					seen[r.Label] = r.Text
 				}
 			}
-			for _, it := range turn.Plan.Items {
+			for _, it := range plan.Items {
 				label := it.Label
 				if it.Ref != nil {
 					label = it.Ref.Label
 				}
-				checkLabel(t, sources, &turn.Plan, it, label, seen[label])
+				checkLabel(t, sources, &plan, it, label, seen[label])
 			}
-			chat.Answer("Because.")
 		}
 	})
 }
