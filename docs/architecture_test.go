@@ -34,7 +34,7 @@ type rule struct {
 
 var rules = []rule{
 	{
-		name: "core", in: []string{"contextpilot/.", "contextpilot/history", "contextpilot/profile", "contextpilot/policytest"},
+		name: "core", in: []string{"contextpilot/.", "contextpilot/profile", "contextpilot/policytest"},
 		only: []string{
 			"contextpilot", "internal/base/lru", "internal/paper", "internal/prompt", "internal/base/strictjson", "github.com/zeebo/xxh3",
 		},
