@@ -103,8 +103,11 @@ func over(t *testing.T, name string, is, allowed size) {
 		what        string
 		is, allowed int
 	}{
-		{"lines of Go", is.code, allowed.code}, {"lines of tests", is.tests, allowed.tests}, {"lines of other code", is.other, allowed.other},
-		{"folders with Go", is.folders, allowed.folders}, {"words", is.words, allowed.words},
+		{"lines of Go", is.code, allowed.code},
+		{"lines of tests", is.tests, allowed.tests},
+		{"lines of other code", is.other, allowed.other},
+		{"folders with Go", is.folders, allowed.folders},
+		{"words", is.words, allowed.words},
 	} {
 		if c.is > c.allowed && !*update {
 			t.Errorf("%s: %d %s, .ci/budget allows %d", name, c.is, c.what, c.allowed)

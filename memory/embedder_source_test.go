@@ -44,7 +44,8 @@ func TestEmbedderSetting(t *testing.T) {
 			t.Errorf("%q is opened: %v", value, err)
 		}
 	}
-	if _, err := memory.OpenEmbedder(memory.EmbedderSetting{Value: "http://host"}, memory.EmbedderOptions{}); !errors.Is(err, memory.ErrNoEmbedderModel) {
+	_, err := memory.OpenEmbedder(memory.EmbedderSetting{Value: "http://host"}, memory.EmbedderOptions{})
+	if !errors.Is(err, memory.ErrNoEmbedderModel) {
 		t.Errorf("a server without the name of its model: %v", err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// NewInMemory returns an empty [Backend] of maps: for tests, for short programs, and as the plainest one to read. Everything is lost when the
-// process ends. A transaction copies the maps, and a search after one reads everything anew, so both take time in proportion to all that is kept:
-// for many memories use memory/sqlite.
+// NewInMemory returns an empty [Backend] of maps: for tests, for short programs, and as the plainest one to read. Everything is lost when
+// the process ends. A transaction copies the maps, and a search after one reads everything anew, so both take time in proportion to all
+// that is kept: for many memories use memory/sqlite.
 func NewInMemory() Backend { return &inMemory{inMemTx: inMemTx{}.copied()} }
 
 type inMemory struct {

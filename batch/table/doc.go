@@ -35,9 +35,9 @@
 // Columns that are lists, maps or groups are one cell, their JSON. Times are written as in RFC 3339, without a zone if the type has none.
 // Texts and other arrays of bytes must be UTF-8. Memory is bounded by one page of each column.
 //
-// The library (parquet-go) trusts the sizes and counts in a file. Where it panics, that is an error with the file's name; a file that was made to
-// do harm may take much memory, or time without end: read such files only from sources that you trust. Files with booleans in runs, which the library reads
-// wrongly, are refused with [ErrFormat]: some writers make them in pages of version 2.
+// The library (parquet-go) trusts the sizes and counts in a file. Where it panics, that is an error with the file's name; a file that was
+// made to do harm may take much memory, or time without end: read such files only from sources that you trust. Files with booleans in
+// runs, which the library reads wrongly, are refused with [ErrFormat]: some writers make them in pages of version 2.
 //
 // Parquet is written from Parquet only. The columns of the input stay with their types and values; added columns are texts that may be
 // NULL.

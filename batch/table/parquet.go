@@ -91,7 +91,8 @@ func checkBooleans(f *parquet.File) error {
 		for i := range group.Columns {
 			m := &group.Columns[i].MetaData
 			if m.Type == format.Boolean && m.NumValues > 0 && !slices.Contains(m.Encoding, format.Plain) {
-				return fmt.Errorf("%w: column %q has booleans in runs; write them with plain encoding (data page version 1.0)", ErrFormat, strings.Join(m.PathInSchema, "."))
+				return fmt.Errorf("%w: column %q has booleans in runs; write them with plain encoding (data page version 1.0)",
+					ErrFormat, strings.Join(m.PathInSchema, "."))
 			}
 		}
 	}

@@ -81,8 +81,7 @@ func settingsTable(t *testing.T) string {
 
 // leaves calls f with the fields that hold a value, with the struct they are of and their path in the file.
 func leaves(of reflect.Type, prefix string, f func(field reflect.StructField, of reflect.Type, path string)) {
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		path := prefix + field.Tag.Get("yaml")
 		switch kind := field.Type; {
 		case kind.Kind() == reflect.Struct:
@@ -166,7 +165,9 @@ func fieldFlags(t *testing.T) map[string][]string {
 		flags, c := pflag.NewFlagSet("", pflag.ContinueOnError), settings.Default()
 		f := serveFlags{config: settings.Default()}
 		f.register(flags)
-		value := map[string]string{"bool": strconv.FormatBool(of.DefValue != "true"), "duration": "7s", "int": "7", "int64": "7", "float64": "0.7"}[of.Value.Type()]
+		value := map[string]string{
+			"bool": strconv.FormatBool(of.DefValue != "true"), "duration": "7s", "int": "7", "int64": "7", "float64": "0.7",
+		}[of.Value.Type()]
 		switch of.Name {
 		case "port":
 			value = "7"
@@ -188,7 +189,11 @@ func fieldFlags(t *testing.T) map[string][]string {
 		before := valuesOf(settings.Default())
 		changed := 0
 		for path, v := range valuesOf(c) {
-			if listed := strings.Contains(path, "[]."); listed && slices.Contains([]string{"probe", "7", "true"}, v) || !listed && v != before[path] {
+			probed := v != before[path]
+			if strings.Contains(path, "[].") {
+				probed = slices.Contains([]string{"probe", "7", "true"}, v)
+			}
+			if probed {
 				set[path] = append(set[path], of.Name)
 				changed++
 			}
@@ -228,7 +233,7 @@ func valuesOf(c settings.Config) map[string]string {
 
 // revealed is a value that may be a secret.
 func revealed(v reflect.Value) any {
-	if secret, ok := v.Interface().(settings.Secret); ok {
+	if secret, ok := reflect.TypeAssert[settings.Secret](v); ok {
 		return secret.Reveal()
 	}
 	return v.Interface()

@@ -39,8 +39,8 @@ func typed(err, bad error) error {
 	}
 }
 
-// kindOf returns what an error of the client stands for: one of package store, bad for an argument that the server refused, or that of a context that
-// has ended. Nil: none of these.
+// kindOf returns what an error of the client stands for: one of package store, bad for an argument that the server refused, or that of a
+// context that has ended. Nil: none of these.
 func kindOf(err, bad error) error {
 	if _, limited := errors.AsType[*api.QdrantResourceExhaustedError](err); limited {
 		return store.ErrUnavailable // the client puts it in place of the error that has the code

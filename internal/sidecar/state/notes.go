@@ -26,8 +26,8 @@ const (
 	version = 2
 )
 
-// notes is a list of records in an SQLite file, the oldest first. A record that was appended survives the process; a machine that loses power
-// may lose the latest. Safe for concurrent use.
+// notes is a list of records in an SQLite file, the oldest first. A record that was appended survives the process; a machine that loses
+// power may lose the latest. Safe for concurrent use.
 type notes struct {
 	db         *sql.DB // one connection: changes one after the other
 	insert     *sql.Stmt
@@ -39,8 +39,8 @@ type notes struct {
 	records, bytes int64 // guarded by mu
 }
 
-// openNotes opens the file in a folder, which is made if it is missing. A file that SQLite cannot read, or whose records mean something else, is
-// set aside: the list begins empty, and the reason is returned. Another process that has the folder open is an error.
+// openNotes opens the file in a folder, which is made if it is missing. A file that SQLite cannot read, or whose records mean something
+// else, is set aside: the list begins empty, and the reason is returned. Another process that has the folder open is an error.
 func openNotes(dir string, maxRecords, maxBytes int64) (n *notes, aside, err error) {
 	if err := durable.MakeDir(dir); err != nil {
 		return nil, nil, err
@@ -70,8 +70,7 @@ var (
 
 // unreadable reports whether the file's content is the reason for an error.
 func unreadable(err error) bool {
-	var failed *sqlite.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*sqlite.Error](err); ok {
 		code := failed.Code() & 0xff // without its extension
 		return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
 	}
@@ -134,7 +133,9 @@ func (n *notes) prepare(ctx context.Context) error {
 	if sound != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, sound)
 	}
-	_, err := n.db.ExecContext(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS notes (seq INTEGER PRIMARY KEY, record BLOB NOT NULL, sum INTEGER NOT NULL); PRAGMA user_version = %d", version))
+	_, err := n.db.ExecContext(ctx, fmt.Sprintf(
+		"CREATE TABLE IF NOT EXISTS notes (seq INTEGER PRIMARY KEY, record BLOB NOT NULL, sum INTEGER NOT NULL); PRAGMA user_version = %d",
+		version))
 	if err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ func (n *notes) prepare(ctx context.Context) error {
 	return err
 }
 
-// each calls f with the records, the oldest first, without those that are not as they were written, which it counts. f must not use the list, and
-// not keep the record.
+// each calls f with the records, the oldest first, without those that are not as they were written, which it counts. f must not use the
+// list, and not keep the record.
 func (n *notes) each(f func(record []byte)) (damaged int, err error) {
 	rows, err := n.db.QueryContext(context.Background(), "SELECT record, sum FROM notes ORDER BY seq")
 	if err != nil {
@@ -187,8 +188,8 @@ func (n *notes) append(record []byte) error {
 // trim removes the oldest records while there are too many; the caller holds mu.
 func (n *notes) trim(ctx context.Context) error {
 	for n.records > 1 && (n.records > n.maxRecords || n.bytes > n.maxBytes) {
-		rows, err := n.db.QueryContext(ctx, "DELETE FROM notes WHERE seq IN (SELECT seq FROM notes ORDER BY seq LIMIT ?) RETURNING length(record)",
-			min(max(n.maxRecords/64, 1), n.records-1))
+		const oldest = "DELETE FROM notes WHERE seq IN (SELECT seq FROM notes ORDER BY seq LIMIT ?) RETURNING length(record)"
+		rows, err := n.db.QueryContext(ctx, oldest, min(max(n.maxRecords/64, 1), n.records-1))
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,8 @@ func Open(dir string, log *slog.Logger) (*State, error) {
 	s := &State{notes: n, log: log}
 	if aside != nil {
 		s.damages.Store(1)
-		log.Warn("state cannot be read and is set aside: conversations that run are planned again", "file", fileName, "renamed", fileName+asideSuffix, "error", aside)
+		log.Warn("state cannot be read and is set aside: conversations that run are planned again",
+			"file", fileName, "renamed", fileName+asideSuffix, "error", aside)
 	}
 	return s, nil
 }

@@ -89,7 +89,9 @@ func run(ctx context.Context, args []string, stderr io.Writer, over sdk.Transpor
 }
 
 // openStore opens a file of memories. What is known of the model goes to stderr.
-func openStore(ctx context.Context, file string, embeds memory.EmbedderSetting, stderr io.Writer) (_ *memory.Local, closeAll func(), err error) {
+func openStore(
+	ctx context.Context, file string, embeds memory.EmbedderSetting, stderr io.Writer,
+) (_ *memory.Local, closeAll func(), err error) {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	source, err := memory.OpenEmbedder(embeds, memory.EmbedderOptions{Log: log})
 	if err != nil {

@@ -76,7 +76,8 @@ func TestBrokenVocabulariesOfBytes(t *testing.T) {
 		})
 	}
 	names := vocabulary{Tokens: []string{"<s>"}, Types: []int32{3}, Merges: []string{}}
-	if _, err := bpe.FromGGUF(metadata(t, names.byteLevelPairs(nil)...)); err == nil || !strings.Contains(err.Error(), "no token is a single byte") {
+	_, err := bpe.FromGGUF(metadata(t, names.byteLevelPairs(nil)...))
+	if err == nil || !strings.Contains(err.Error(), "no token is a single byte") {
 		t.Errorf("without a byte: %v", err)
 	}
 }

@@ -216,7 +216,9 @@ func TestBrokenVocabulariesOfPieces(t *testing.T) {
 	}
 	without := func(id int) vocabulary {
 		v := least()
-		return vocabulary{Tokens: slices.Delete(v.Tokens, id, id+1), Types: slices.Delete(v.Types, id, id+1), Scores: slices.Delete(v.Scores, id, id+1)}
+		return vocabulary{
+			Tokens: slices.Delete(v.Tokens, id, id+1), Types: slices.Delete(v.Types, id, id+1), Scores: slices.Delete(v.Scores, id, id+1),
+		}
 	}
 	for name, c := range map[string]struct {
 		v    vocabulary
