@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
@@ -33,20 +34,22 @@ func main() {
 
 func run(ctx context.Context, ragpilot string) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the servers
+	var servers sync.WaitGroup
+	defer servers.Wait() // or they would outlive this program
+	defer stop()         // ends them
 	build := exec.CommandContext(ctx, "go", "build", "-o", ragpilot, "github.com/ragpilot/ragpilot/cmd/ragpilot")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build ragpilot: %w: %s", err, out)
 	}
-	engine, err := start(ctx, ragpilot, "bench", "upstream", "--tokens", "8")
+	engine, err := start(ctx, &servers, ragpilot, "bench", "upstream", "--tokens", "8")
 	if err != nil {
 		return err
 	}
-	fresh, err := start(ctx, ragpilot, "bench", "upstream", "--tokens", "8")
+	fresh, err := start(ctx, &servers, ragpilot, "bench", "upstream", "--tokens", "8")
 	if err != nil {
 		return err
 	}
-	sidecar, err := start(ctx, ragpilot, "serve", "--admin-addr", "", "--infer-api-url", fresh)
+	sidecar, err := start(ctx, &servers, ragpilot, "serve", "--admin-addr", "", "--infer-api-url", fresh)
 	if err != nil {
 		return err
 	}
@@ -65,14 +68,14 @@ func run(ctx context.Context, ragpilot string) error {
 }
 
 // start starts a server, which ends with ctx, and returns its URL when it listens.
-func start(ctx context.Context, program string, args ...string) (url string, err error) {
+func start(ctx context.Context, servers *sync.WaitGroup, program string, args ...string) (url string, err error) {
 	cmd := exec.CommandContext(ctx, program, append(args, "--listen", "127.0.0.1:0")...)
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	go func() { _ = in.CloseWithError(cmd.Wait()) }()
+	servers.Go(func() { _ = in.CloseWithError(cmd.Wait()) })
 	address := regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if at := address.FindString(lines.Text()); at != "" {
