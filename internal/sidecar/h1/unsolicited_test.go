@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// An engine that sends more than it was asked for: behind each answer stands one to nobody, which names the request before it. Two users of one tenant
+// An engine that sends more than it was asked for: behind each answer stands one that was not asked for, which names the request before it. Two users of one tenant
 // send 10,000 requests over the same connections. Nobody gets the answer to another's request. net/http's transport, which puts a connection back
 // before it has looked for such bytes, is beside it for comparison.
 func TestUnsolicitedAnswers(t *testing.T) {

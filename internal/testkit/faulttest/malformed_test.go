@@ -28,7 +28,7 @@ func messageOf(content string) string {
 func TestMalformedJSON(t *testing.T) {
 	faults(t)
 	e := newScripted(t, answersAll)
-	const most = 600 // MiB: 200 to 400, more on a busy machine; the largest bodies have 16
+	const most = 300 // MiB
 	s := serveIn(t, tidy(most/2), e.URL, "")
 	before := s.atRest(t, e)
 	const refused, passes = http.StatusBadRequest, http.StatusOK
