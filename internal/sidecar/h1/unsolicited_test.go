@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// An engine that sends more than it was asked for: behind each answer stands one that was not asked for, which names the request before it. Two users of one tenant
-// send 10,000 requests over the same connections. Nobody gets the answer to another's request. net/http's transport, which puts a connection back
-// before it has looked for such bytes, is beside it for comparison.
+// The engine sends each answer twice. Two users of one tenant send 10,000 requests over the same connections, and no one gets the
+// answer to another's request. net/http's transport puts a connection back before it has looked for such bytes: it is beside ours
+// for comparison.
 func TestUnsolicitedAnswers(t *testing.T) {
 	requests := 10_000
 	if testing.Short() {
